@@ -1,0 +1,1 @@
+"""Encoders (text → vectors) and rerankers ((query, text) → score)."""

@@ -10,6 +10,7 @@ class NoWheel(bdist_wheel):
     """Says what to do instead of building a wheel."""
 
     def run(self) -> None:
+        """Explain, and leave."""
         sys.exit("memsys is no wheel: clone the repository and run 'pip install -e .' in it.")
 
 

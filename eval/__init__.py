@@ -1,0 +1,1 @@
+"""What is done with memory systems: run, judge, score, tabulate."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
+import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -12,6 +14,48 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class TurnLock:
+    """A mutual exclusion that is given in the order of asking, so that nobody starves."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[threading.Lock] = deque()
+        self._held = False
+
+    def acquire(self) -> None:
+        """Wait for this thread's turn."""
+        with self._guard:
+            if not self._held:
+                self._held = True
+                return
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        turn.acquire()
+
+    def release(self) -> None:
+        """Pass the turn on to the one that has waited longest."""
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._held = False
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+HEAVY = TurnLock()
+"""One model at a time on the CPU: held around a forward pass of an encoder or a chat model.
+
+Two models that compute at once on the same cores spin against each other's threads and fall to a
+tenth of their speed; taking turns costs nothing.
+"""
 
 
 @cache

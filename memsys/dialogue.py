@@ -56,7 +56,7 @@ class SessionNotes:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A dated list of turns; `date` is free of time zones and `None` where the benchmark has none."""
+    """A dated list of turns; `date` has no time zone, and is `None` where the benchmark has none."""
 
     id: str
     turns: tuple[Turn, ...]

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from memsys.dialogue import Session, Turn
 
+RENDERING_VERSION = 1
+"""Raised whenever the text of any form below changes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

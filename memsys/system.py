@@ -150,6 +150,10 @@ class MemorySystem(ABC, Generic[B, A]):
     async def recall(self, memory: Memory, query: Query) -> Recall:
         """Find what bears on `query`, without changing `memory`."""
 
+    async def recall_many(self, memory: Memory, queries: Sequence[Query]) -> Sequence[Recall]:
+        """Recall for many queries; systems that can do so faster together override this."""
+        return [await self.recall(memory, query) for query in queries]
+
     async def answer(self, memory: Memory, query: Query) -> Answer:
         """Recall, then ask the protocol's shared answer prompt once."""
         recall = await self.recall(memory, query)

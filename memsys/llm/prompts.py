@@ -3,7 +3,8 @@
 A template is a list of messages. A line `### system`, `### user` or `### assistant` opens a
 message; assistant messages are worked examples given as earlier chat turns. `${name}` marks a
 value. Values are inserted once and never read as templates themselves, so that benchmark text
-and model output stay data. A line that holds nothing but values which are all empty disappears.
+and model output stay data. A line whose values are all empty disappears (`Today is ${date}` where
+there is no date).
 
 A user's own wording replaces ours by a file of the same `folder/name.txt` under `prompts.dir`;
 the hash of the text in force is part of every manifest and fingerprint.
@@ -74,7 +75,7 @@ def _fill(body: str, values: dict[str, str]) -> str:
     lines = []
     for line in body.split("\n"):
         names = _VALUE.findall(line)
-        if names and not any(values[n] for n in names) and not _VALUE.sub("", line).strip():
+        if names and not any(values[n] for n in names):
             continue
         lines.append(_VALUE.sub(lambda m: values[m.group(1)], line))
     return "\n".join(lines)

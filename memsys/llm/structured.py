@@ -69,7 +69,7 @@ async def ask_json(
 
 
 def read_json(text: str, shape: type[Shape]) -> tuple[Shape | None, bool]:
-    """Read a reply as `shape`; the flag says whether it was valid JSON of that shape as it stood."""
+    """Read a reply as `shape`; the flag says whether it was valid as it stood."""
     try:
         return shape.model_validate_json(text), True
     except ValidationError:

@@ -1,0 +1,1 @@
+"""Content-addressed stores, shared by all runs: replies, vectors and memories."""

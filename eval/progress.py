@@ -1,0 +1,128 @@
+"""What a person sees while a run goes on: done, rate, cost so far, time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from eval.prices import PriceList
+
+_PLAIN_EVERY = 15.0  # seconds between lines where there is no terminal
+
+
+class RunProgress:
+    """One progress bar for one run; `mode` is `auto`, `plain` or `off`.
+
+    Without a terminal (a log file, CI) it prints a line now and then instead.
+    """
+
+    def __init__(self, title: str, prices: PriceList, mode: str = "auto") -> None:
+        """Show progress under `title`, with money from `prices`."""
+        self._title = title
+        self._prices = prices
+        self._console = Console(stderr=True)
+        self._bar: Progress | None = None
+        live = mode == "auto" and sys.stderr.isatty()
+        if live:
+            self._bar = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[detail]}"),
+                TimeRemainingColumn(),
+                console=self._console,
+                transient=True,
+            )
+        self._silent = mode == "off"
+        self._total = self._done = self._reused = 0
+        self._failed = self._paid_calls = self._cached_calls = 0
+        self._dollars: float | None = 0.0
+        self._start = self._last_line = time.monotonic()
+
+    def __enter__(self) -> RunProgress:
+        if self._bar is not None:
+            self._bar.start()
+            self._task = self._bar.add_task(self._title, total=None, detail="")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def expect(self, questions: int, reused: int = 0) -> None:
+        """Add questions to the total; `reused` of them were answered by an earlier run."""
+        self._total += questions
+        self._done += reused
+        self._reused += reused
+        self._show()
+
+    def calls(self, calls: Iterable[Mapping[str, Any]]) -> None:
+        """Enter chat calls: cached ones cost nothing now."""
+        for call in calls:
+            if call["cached"]:
+                self._cached_calls += 1
+                continue
+            self._paid_calls += 1
+            cost = self._prices.cost([call])
+            if cost is None or self._dollars is None:
+                self._dollars = None
+            else:
+                self._dollars += cost
+        self._show()
+
+    def answered(self, failed: bool) -> None:
+        """Enter one finished question."""
+        self._done += 1
+        self._failed += failed
+        self._show()
+
+    @property
+    def detail(self) -> str:
+        """Rate, calls and money so far, in one short line."""
+        seconds = max(time.monotonic() - self._start, 1e-9)
+        rate = (self._done - self._reused) / seconds
+        parts = [f"{rate:.1f} q/s" if rate >= 0.1 else f"{rate * 60:.1f} q/min"]
+        parts.append(f"{self._paid_calls} calls (+{self._cached_calls} stored)")
+        if self._dollars is None:
+            parts.append("cost unknown: no price for a model")
+        else:
+            parts.append(f"${self._dollars:.2f}")
+        if self._failed:
+            parts.append(f"{self._failed} failed")
+        return " · ".join(parts)
+
+    def _show(self) -> None:
+        if self._bar is not None:
+            self._bar.update(
+                self._task, total=self._total, completed=self._done, detail=self.detail
+            )
+            return
+        now = time.monotonic()
+        if self._silent or now - self._last_line < _PLAIN_EVERY:
+            return
+        self._last_line = now
+        fresh = self._done - self._reused
+        left = (self._total - self._done) * (now - self._start) / fresh if fresh else None
+        eta = f" · {left:.0f} s left" if left is not None else ""
+        self._console.print(
+            f"{self._title}: {self._done}/{self._total} · {self.detail}{eta}", highlight=False
+        )

@@ -1,0 +1,76 @@
+"""Reproduce tables: run what they need, or fill them from runs that are there.
+
+    python scripts/table.py memgas-1 mgretrieval-1 --profile embedded
+    python scripts/table.py --paper memgas --number 1 --profile paper
+    python scripts/table.py --list
+
+Further arguments of the form key=value are settings for every run (see scripts/run.py --help).
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from memsys.cli import FAILED_QUESTIONS, guarded
+
+
+_SETTING = """\
+First: retrieval, for real. All questions of LoCoMo if its file is here (make data, or MEMSYS_DATA),
+with all-MiniLM at 512 word pieces; its values may be compared with the published ones.
+Then: Table 1 of both papers on a cut (or on the synthetic sample), answered by SmolLM2-135M. That
+shows that every system runs from end to end. It is no reproduction: the model is far too small."""
+
+
+def main() -> int:
+    """Reproduce the named tables, or all of a paper."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="TABLE|KEY=VALUE")
+    parser.add_argument("--paper", action="append", default=[], help="memgas, mgretrieval")
+    parser.add_argument("--number", help="which of the paper's tables; default: all")
+    parser.add_argument("--profile", default="embedded", help="embedded, paper, local")
+    parser.add_argument("--no-run", action="store_true", help="only fill from finished runs")
+    parser.add_argument("--say-setting", action="store_true", help="explain what is real here")
+    parser.add_argument("--list", action="store_true", help="list the tables there are")
+    arguments = parser.parse_args()
+
+    from eval.tables.spec import find_tables, load_table, table_names
+
+    if arguments.list:
+        for name in table_names():
+            print(f"{name:<24} {load_table(name).title}")
+        return 0
+    extra = [name for name in arguments.names if "=" in name]
+    names = [name for name in arguments.names if "=" not in name]
+    for paper in arguments.paper:
+        names += find_tables(paper, arguments.number)
+    if not names:
+        parser.error("name a table, or --paper, or --list")
+    for name in names:
+        load_table(name)
+
+    from rich.console import Console
+
+    from eval.command import resources, runner
+    from eval.tables.reproduce import Totals, reproduce
+
+    console, totals = Console(), Totals()
+    if arguments.say_setting:
+        console.print(_SETTING, highlight=False)
+    for name in names:
+        work = reproduce(
+            name, arguments.profile, extra, resources(), console, totals, run=not arguments.no_run
+        )
+        runner().run(work)
+    console.print(
+        f"\n{totals.runs} runs: {totals.asked} questions asked, {totals.failed} failed; "
+        f"{totals.built} memories built; {totals.paid_calls} chat calls made, "
+        f"{totals.stored_calls} from the store",
+        highlight=False,
+    )
+    return FAILED_QUESTIONS if totals.failed else 0
+
+
+if __name__ == "__main__":
+    guarded(main)

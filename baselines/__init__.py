@@ -1,0 +1,1 @@
+"""Every compared system, one package each."""

@@ -16,7 +16,7 @@ from memsys.llm.prompts import Prompt
 async def preflight(spec: RunSpec, judging: Judging | None) -> None:
     """Check data, folders, models, endpoints, prompts; raises one `UserError` with all faults."""
     faults: list[str] = []
-    for check in (_data, _folders):
+    for check in (_data, _folders, _system):
         faults += check(spec)
     roles: list[Role] = [role for role in ("main", "auxiliary") if role in spec.needs]
     if judging is not None:
@@ -37,6 +37,14 @@ async def preflight(spec: RunSpec, judging: Judging | None) -> None:
 def _data(spec: RunSpec) -> list[str]:
     try:
         spec.dataset.info()
+    except UserError as error:
+        return [str(error)]
+    return []
+
+
+def _system(spec: RunSpec) -> list[str]:
+    try:
+        spec.system.check()
     except UserError as error:
         return [str(error)]
     return []

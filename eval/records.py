@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from memsys.errors import UserError
+from memsys.stores.plain import dumps
 
 Record = dict[str, Any]
 Key = tuple[str, int]
@@ -64,7 +65,7 @@ class RecordFile:
         """Add a record and hand it to the operating system before returning."""
         self.records[key_of(record)] = record
         try:
-            self._file.write(orjson.dumps(record, option=_OPTIONS) + b"\n")
+            self._file.write(dumps(record) + b"\n")
             self._file.flush()
         except OSError as error:
             raise UserError(f"Cannot write {self.path}: {error.strerror}.") from error
@@ -77,7 +78,7 @@ class RecordFile:
         records = sorted(self.records.values(), key=lambda r: position.get(key_of(r), last))
         draft = self.path.with_suffix(".draft")
         with draft.open("wb") as file:
-            file.writelines(orjson.dumps(record, option=_OPTIONS) + b"\n" for record in records)
+            file.writelines(dumps(record) + b"\n" for record in records)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.path)
@@ -94,6 +95,3 @@ class RecordFile:
         end = content.rfind(b"\n") + 1
         if end < size:
             os.truncate(self.path, end)
-
-
-_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS

@@ -115,7 +115,7 @@ class RunSpec:
         tools = Tools(
             chat=self.chat,
             encoder=lazy_encoder(self.resources, values["encoder"], vectors),
-            prompts=self.prompts,
+            prompts=self.prompts.limited_to(self.method.target.prompt_packages()),
             answerer=PromptAnswerer(self.chat, prompt, self.protocol.answer_max_tokens),
             reranker=self.resources.reranker(values["reranker"] or {}),
         )
@@ -128,8 +128,10 @@ class RunSpec:
 
     def system_prompts(self) -> dict[str, Prompt]:
         """Return the templates of the system under test, by id."""
-        package = self.system.prompt_package
-        return {} if package is None else self.prompts.all(package)
+        found: dict[str, Prompt] = {}
+        for package in self.system.prompt_packages():
+            found |= self.prompts.all(package)
+        return found
 
     def model_identity(self, need: Need) -> Mapping[str, Any]:
         """Return all that defines one of the run's models."""
@@ -155,7 +157,7 @@ class RunSpec:
             "ask": self.system.ask.plain(),
             "protocol": [self.protocol.name, self.protocol.version, self.protocol.rules.plain()],
             "answering": answering,
-            "dataset": self.dataset.info().plain(),
+            "dataset": {**self.dataset.info().plain(), "settings": self._dataset_settings()},
             "prompts": {name: prompt.hash for name, prompt in sorted(prompts.items())},
             "models": {need: dict(self.model_identity(need)) for need in sorted(self.needs)},
             "rendering": RENDERING_VERSION,
@@ -183,6 +185,11 @@ class RunSpec:
             "rendering": RENDERING_VERSION,
         }
         return _digest(content)
+
+    def _dataset_settings(self) -> dict[str, Any]:
+        """Return the loader's settings; where the file lies is told by its checksum."""
+        plain = self.dataset.plain()
+        return {name: value for name, value in plain.items() if name not in ("path", "sample")}
 
     def _system_identity(self) -> dict[str, Any]:
         target = self.method.target

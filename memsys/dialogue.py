@@ -56,13 +56,18 @@ class SessionNotes:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A dated list of turns; `date` has no time zone, and is `None` where the benchmark has none."""
+    """A dated list of turns; `date` has no time zone, and is `None` where the benchmark has none.
+
+    `speaker_a` is whom the benchmark names first of two speakers, where it does: systems made for
+    a user and an assistant take that speaker for the user.
+    """
 
     id: str
     turns: tuple[Turn, ...]
     date: datetime | None = None
     date_precision: Literal["minute", "day"] = "minute"
     notes: SessionNotes | None = None
+    speaker_a: str | None = None
 
     @property
     def date_text(self) -> str:

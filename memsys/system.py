@@ -6,6 +6,8 @@ never changes a memory, so the order of questions cannot matter.
 
 from __future__ import annotations
 
+import asyncio
+import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -125,7 +127,7 @@ class MemorySystem(ABC, Generic[B, A]):
     """
 
     version: ClassVar[int] = 1
-    prompt_package: ClassVar[str | None] = None  # where this system's templates live
+    shared_prompts: ClassVar[tuple[str, ...]] = ()  # packages, beside its own, that lend templates
     session_ranking: ClassVar[str | None] = None  # how sessions are ranked; None: they are not
 
     def __init__(self, build: B, ask: A, tools: Tools) -> None:
@@ -134,9 +136,22 @@ class MemorySystem(ABC, Generic[B, A]):
         self.ask = ask
         self.tools = tools
 
+    @classmethod
+    def prompt_packages(cls) -> tuple[str, ...]:
+        """Return the packages whose templates this system may use: its own, and those it shares.
+
+        Their hashes are part of every fingerprint, so that a changed prompt never reuses a result.
+        """
+        spec = importlib.util.find_spec(cls.__module__)
+        own = spec.parent if spec is not None else None
+        return tuple(dict.fromkeys([*([own] if own else []), *cls.shared_prompts]))
+
     @abstractmethod
     def needs(self, stage: Stage) -> frozenset[Need]:
         """Return what `stage` uses under these settings; preflight checks just that."""
+
+    def check(self) -> None:  # noqa: B027  # most systems need nothing beyond models
+        """Preflight: raise `UserError` if a package that these settings need is missing."""
 
     @abstractmethod
     async def remember(self, memory: Memory | None, sessions: Sequence[Session]) -> Memory:
@@ -152,7 +167,7 @@ class MemorySystem(ABC, Generic[B, A]):
 
     async def recall_many(self, memory: Memory, queries: Sequence[Query]) -> Sequence[Recall]:
         """Recall for many queries; systems that can do so faster together override this."""
-        return [await self.recall(memory, query) for query in queries]
+        return await asyncio.gather(*(self.recall(memory, query) for query in queries))
 
     async def answer(self, memory: Memory, query: Query) -> Answer:
         """Recall, then ask the protocol's shared answer prompt once."""

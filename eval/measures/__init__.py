@@ -1,0 +1,1 @@
+"""Measures: one metric a file, each a value that prints its own definition."""

@@ -46,8 +46,8 @@ class Block(Settings):
     """One dataset under one set of models: a group of columns.
 
     `published` selects the paper's cells (dataset, llm, retriever); `setting` is the paper's own
-    setting, against which ours is compared (`main`, `auxiliary`, `judge`, `encoder`). `stage` differs
-    from the table's where a block can only be retrieved.
+    setting, against which ours is compared (`main`, `auxiliary`, `judge`, `encoder`). `stage`
+    differs from the table's where a block can only be retrieved.
     """
 
     label: str

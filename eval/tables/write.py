@@ -6,6 +6,7 @@ import csv
 import io
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -110,29 +111,35 @@ def latex(table: FilledTable) -> str:
 
 
 def show_table(table: FilledTable, console: Console) -> None:
-    """Print the table, with what differs from the paper's setting under each block."""
+    """Print the table, narrow enough for a terminal: ours, its interval and the paper's stacked."""
     console.print(f"\n[bold]{table.spec.title}[/bold]  (profile {table.profile})")
+    console.print("ours ± half the 95 % interval, then the paper's value in parentheses; all ×100")
     for block in table.blocks:
         shown = Table(title=block.block.label, title_justify="left", title_style="italic")
-        shown.add_column("system", no_wrap=True)
+        shown.box = SIMPLE_HEAD
+        shown.add_column("system", max_width=24)
         for column in table.spec.columns:
             shown.add_column(column.heading, justify="right")
-        for heading in ("n", "failed", "level"):
-            shown.add_column(heading, justify="right")
         for row in block.rows:
-            cells = [_text(cell) for cell in row.cells]
-            style = "dim" if row.reason else None
-            shown.add_row(
-                _label(row), *cells, _n(row), _failed(row), row.level or DASH, style=style
-            )
+            cells = [_stacked(cell) for cell in row.cells]
+            shown.add_row(_label(row), *cells, style="dim" if row.reason else None)
         console.print(shown)
         for remark in _remarks(table, block, plain=True):
-            console.print(remark, highlight=False, markup=False)
+            console.print(remark, highlight=False, markup=False, soft_wrap=True)
+
+
+def _stacked(cell: Cell) -> str:
+    lines = [DASH if cell.value is None else f"{cell.value:.2f}"]
+    if cell.low is not None and cell.high is not None:
+        lines.append(f"±{(cell.high - cell.low) / 2:.2f}")
+    if cell.published is not None:
+        lines.append(f"({cell.published:.2f})")
+    return "\n".join(lines)
 
 
 def _remarks(table: FilledTable, block: FilledBlock, plain: bool = False) -> list[str]:
     bullet = "  " if plain else "- "
-    lines: list[str] = []
+    lines = [f"{bullet}{line}" for line in _scope(block)] if plain else []
     shared = _shared([row for row in block.rows if row.folder])
     if shared:
         lines.append(f"{bullet}differs from the paper in every row: {'; '.join(shared)}")
@@ -162,6 +169,19 @@ def _remarks(table: FilledTable, block: FilledBlock, plain: bool = False) -> lis
         lines += [f"- {row.row.label}: `{row.folder}`" for row in block.rows if row.folder]
         lines.append("")
     return lines
+
+
+def _scope(block: FilledBlock) -> list[str]:
+    """Say how many questions were scored and failed, and the level, by row where rows differ."""
+    run = [row for row in block.rows if row.folder]
+    sayings: dict[str, list[str]] = {}
+    for row in run:
+        failed = f"{row.failed} failed" if row.failed else "none failed"
+        saying = f"n = {row.n}, {failed}; level: {row.level or 'none'}"
+        sayings.setdefault(saying, []).append(row.row.label)
+    if len(sayings) == 1:
+        return [f"every row: {saying}" for saying in sayings]
+    return [f"{', '.join(labels)}: {saying}" for saying, labels in sayings.items()]
 
 
 def _shared(rows: list[FilledRow]) -> list[str]:

@@ -15,11 +15,12 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from memsys.errors import UserError, suggest
+from memsys.errors import MemsysError, UserError, suggest
 from memsys.llm.chat import Message, Messages, Speaker
 
 _HEADING = re.compile(r"^### (system|user|assistant)[ \t]*$", re.MULTILINE)
@@ -84,14 +85,28 @@ def _fill(body: str, values: dict[str, str]) -> str:
 class Prompts:
     """Finds templates: the user's own folder first, then the one beside the system."""
 
-    def __init__(self, override: Path | None = None) -> None:
-        """Look under `override` first, if it is given."""
+    def __init__(
+        self, override: Path | None = None, allowed: Collection[str] | None = None
+    ) -> None:
+        """Look under `override` first, if it is given; find templates of `allowed` packages only.
+
+        A run allows what its fingerprint covers, so that no prompt can be used uncounted.
+        """
         if override is not None and not override.is_dir():
             raise UserError(f"prompts.dir={override} is not a folder.")
         self._override = override
+        self._allowed = allowed
+
+    def limited_to(self, packages: Collection[str]) -> Prompts:
+        """Return the same templates, those of other packages left out."""
+        return Prompts(self._override, packages)
 
     def get(self, package: str, name: str) -> Prompt:
         """Return template `name` of a package's `prompts` folder (`memsys.memgas`, `filter`)."""
+        if self._allowed is not None and package not in self._allowed:
+            raise MemsysError(
+                f"A system uses prompts of '{package}' without naming it in `shared_prompts`."
+            )
         folder = prompt_folder(package)
         label = package.rsplit(".", 1)[-1]
         own = self._override / label / f"{name}.txt" if self._override else None

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from memsys.errors import UserError
+from memsys.stores.plain import dumps
 from memsys.system import Memory, Unit
 
 
@@ -62,9 +63,8 @@ class MemoryStore:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=target.parent))
-            with (draft / "units.jsonl").open("w", encoding="utf-8") as lines:
-                for unit in memory.units:
-                    lines.write(json.dumps(asdict(unit), ensure_ascii=False) + "\n")
+            with (draft / "units.jsonl").open("wb") as lines:
+                lines.writelines(dumps(asdict(unit)) + b"\n" for unit in memory.units)
             np.savez(draft / "arrays.npz", allow_pickle=False, **memory.arrays)
             meta = {
                 "sessions": list(memory.sessions),
@@ -74,8 +74,7 @@ class MemoryStore:
                 "calls": list(build.calls),
                 "counts": dict(build.counts),
             }
-            text = json.dumps(meta, ensure_ascii=False)
-            (draft / "meta.json").write_text(text, encoding="utf-8")
+            (draft / "meta.json").write_bytes(dumps(meta))
             if target.exists() and self.get(key) is None:
                 shutil.rmtree(target)  # damaged: give way to the fresh one
             draft.rename(target)

@@ -20,6 +20,7 @@ from typing import Any
 import orjson
 
 from memsys.errors import UserError
+from memsys.stores.plain import dumps
 
 _SUFFIX = ".seg"
 
@@ -59,7 +60,7 @@ class SegmentStore:
         """Append a value and hand it to the operating system before returning."""
         if not self._opened:
             self.refresh()
-        body = orjson.dumps(value)
+        body = dumps(value)
         line = b"%s %08x %s\n" % (key.encode(), zlib.crc32(body), body)
         try:
             writer = self._open()

@@ -55,3 +55,11 @@ def test_saving_twice_keeps_the_first_and_leaves_no_draft(tmp_path: Path) -> Non
     assert found is not None
     assert found[1].seconds == 1.5
     assert not list(tmp_path.rglob(".draft-*"))
+
+
+def test_what_no_file_may_hold_is_replaced_never_a_lost_memory(tmp_path: Path) -> None:
+    broken = Memory((Unit("u1", "half an emoji \ud83d"),), ("s1",))
+    MemoryStore(tmp_path).put("abcd", broken, Build(0.0, (), {}))
+    found = MemoryStore(tmp_path).get("abcd")
+    assert found is not None
+    assert found[0].units[0].text == "half an emoji ?"

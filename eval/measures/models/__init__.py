@@ -1,0 +1,1 @@
+"""Optional models behind measures; importing this package loads none."""

@@ -32,7 +32,7 @@ class MemgasJudge(TemplateJudge):
     def __init__(
         self,
         prompts: Prompts,
-        max_tokens: int = 64,  # ours: a label needs no more; the paper states none
+        max_tokens: int = 4000,  # official code
         temperature: float = 0.0,  # official code
         structured: bool = False,
         repeats: int = 1,  # paper: judged once

@@ -1,0 +1,75 @@
+"""Score a run, or anyone's predictions, by this project's measures; no model is called.
+
+FILE is a run's folder, its records.jsonl, or a file of one JSON object a line (or a JSON list):
+{"id", "question", "answer", "reference", "category"?, "ranked_sessions"?, "evidence_sessions"?}
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from memsys.cli import guarded
+from memsys.errors import UserError
+
+
+def main() -> int:
+    """Read the file, score it, and write JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument(
+        "--dataset",
+        metavar="NAME",
+        help="the benchmark; longmemeval… leaves its abstention questions (_abs) out of retrieval",
+    )
+    parser.add_argument(
+        "--measures",
+        metavar="a,b,…",
+        help="such as f1_squad,secom:rougeL,recall_all@3 (default: what the file allows)",
+    )
+    parser.add_argument("--out", metavar="FILE", type=Path, help="write here, not to stdout")
+    parser.add_argument(
+        "--failed-as",
+        choices=["excluded", "zero"],
+        default="excluded",
+        help="count failed questions beside the score (default), or score them 0",
+    )
+    parser.add_argument(
+        "--judgements",
+        metavar="FILE",
+        type=Path,
+        help="a run's judgements, where several judges of one kind have judged it",
+    )
+    arguments = parser.parse_args()
+
+    from eval.measures.reading import read_items
+    from eval.measures.registry import parse_all
+    from eval.scoring import default_measures, score
+
+    measures = parse_all(arguments.measures) if arguments.measures else None
+    items = read_items(arguments.file, arguments.judgements)
+    if (arguments.dataset or "").startswith("longmemeval"):
+        items = [replace(i, has_evidence=i.has_evidence and "_abs" not in i.id) for i in items]
+    found = score(items, measures or default_measures(items), arguments.failed_as).plain()
+    if arguments.dataset:
+        found["dataset"] = arguments.dataset
+    text = json.dumps(found, indent=1, allow_nan=False)
+    if arguments.out is None:
+        print(text)
+        return 0
+    try:
+        arguments.out.write_text(text + "\n", encoding="utf-8")
+    except OSError as fault:
+        raise UserError(f"{arguments.out} cannot be written ({fault.strerror}).") from None
+    return 0
+
+
+if __name__ == "__main__":
+    guarded(main)

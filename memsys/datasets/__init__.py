@@ -1,0 +1,1 @@
+"""Benchmarks: files on disk to conversations and questions, one module each."""

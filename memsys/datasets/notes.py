@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sklearn.feature_extraction.text import TfidfVectorizer
+import numpy as np
 
 from memsys.dialogue import Session, SessionNotes
-from memsys.rendering import session_text
 
 KEYWORDS = 20
 """Words per session."""
@@ -20,13 +19,22 @@ KEYWORDS = 20
 def tfidf_keywords(sessions: Sequence[Session]) -> list[str]:
     """Return each session's 20 best TF-IDF words, joined by `; `.
 
-    The vectorizer is fitted on the session texts of one conversation; ties go to the word that
-    comes later in the vocabulary, as `argsort()[::-1]` leaves them.
+    The vectorizer is fitted on the session texts of one conversation, captions without their
+    label (its words would rank as keywords of every session with an image). Ties go to the word
+    that comes first in the alphabet: numpy's default sort would leave them to the processor.
     """
+    from sklearn.feature_extraction.text import TfidfVectorizer  # takes seconds to import
+
     vectorizer = TfidfVectorizer(stop_words="english")
-    weights = vectorizer.fit_transform([session_text(session) for session in sessions]).toarray()
+    weights = vectorizer.fit_transform([_words(session) for session in sessions]).toarray()
     words = vectorizer.get_feature_names_out()
-    return ["; ".join(words[i] for i in row.argsort()[::-1][:KEYWORDS]) for row in weights]
+    best = np.argsort(-weights, axis=1, kind="stable")[:, :KEYWORDS]
+    return ["; ".join(words[i] for i in row) for row in best]
+
+
+def _words(session: Session) -> str:
+    lines = [f"[{t.speaker}]: {t.text}\n{t.caption or ''}" for t in session.turns]
+    return "\n".join(lines)
 
 
 def with_notes(sessions: Sequence[Session], summaries: Sequence[str]) -> tuple[Session, ...]:

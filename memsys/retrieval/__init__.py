@@ -1,0 +1,1 @@
+"""Shared numeric kernels: ranking, vector index, mixtures, Personalized PageRank, BM25."""

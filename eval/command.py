@@ -12,10 +12,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from eval import summary
-from eval.config import CONFIGS, ROOT, RunConfig, compose, from_hydra, single_job
+from eval.config import CONFIGS, ROOT, compose, from_hydra, single_job
 from eval.judging import Judging
 from eval.preflight import preflight
 from eval.prices import PriceList
+from eval.progress import Board
 from eval.resources import Resources
 from eval.run import Finished, run
 from eval.spec import RunSpec
@@ -36,15 +37,14 @@ def runner() -> asyncio.Runner:
     return asyncio.Runner()
 
 
-async def carry_out(config: RunConfig, shared: Resources) -> Finished:
-    """Validate, check, run and score one configuration."""
-    spec = RunSpec.of(config, shared, ROOT)
+async def carry_out(spec: RunSpec, board: Board) -> Finished:
+    """Check, run and score one run."""
     judging = Judging.of(spec)
     await preflight(spec, judging)
     prices = PriceList.read(CONFIGS)
     if spec.stage == "timing":
-        return await measure_times(spec, prices)
-    finished = await run(spec, prices, judging)
+        return await measure_times(spec, prices, board)
+    finished = await run(spec, prices, board, judging)
     summary.score_run(finished, judging)
     return finished
 
@@ -61,7 +61,9 @@ def sweep_or_run(arguments: Sequence[str]) -> int:
         composed = HydraConfig.get()
         mine = from_hydra(config, dict(composed.runtime.choices), list(composed.overrides.task))
         try:
-            finished = runner().run(carry_out(mine, resources()))
+            spec = RunSpec.of(mine, resources(), ROOT)
+            with Board(str(mine.values["progress"])) as board:
+                finished = runner().run(carry_out(spec, board))
         except MemsysError as error:
             # outside Hydra's own handling, which would print a traceback
             print(f"error: {error}", file=sys.stderr)  # noqa: T201

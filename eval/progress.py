@@ -20,43 +20,35 @@ from rich.progress import (
 
 from eval.prices import PriceList
 
-_PLAIN_EVERY = 15.0  # seconds between lines where there is no terminal
+_PLAIN_EVERY = 30.0  # seconds between lines where there is no terminal
 
 
-class RunProgress:
-    """One progress bar for one run; `mode` is `auto`, `plain` or `off`.
+class Board:
+    """Where progress is shown: bars on a terminal, a line now and then elsewhere, or nothing.
 
-    Without a terminal (a log file, CI) it prints a line now and then instead.
+    Several runs may go on at once, each with a bar of its own.
     """
 
-    def __init__(self, title: str, prices: PriceList, mode: str = "auto") -> None:
-        """Show progress under `title`, with money from `prices`."""
-        self._title = title
-        self._prices = prices
-        self._console = Console(stderr=True)
-        self._bar: Progress | None = None
-        live = mode == "auto" and sys.stderr.isatty()
-        if live:
-            self._bar = Progress(
+    def __init__(self, mode: str = "auto", console: Console | None = None) -> None:
+        """Show progress by `mode`: `auto`, `plain` or `off`."""
+        self.console = console or Console(stderr=True)
+        self.silent = mode == "off"
+        self.bars: Progress | None = None
+        if mode == "auto" and sys.stderr.isatty():
+            self.bars = Progress(
                 SpinnerColumn(),
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=24),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[detail]}"),
                 TimeRemainingColumn(),
-                console=self._console,
+                console=self.console,
                 transient=True,
             )
-        self._silent = mode == "off"
-        self._total = self._done = self._reused = 0
-        self._failed = self._paid_calls = self._cached_calls = 0
-        self._dollars: float | None = 0.0
-        self._start = self._last_line = time.monotonic()
 
-    def __enter__(self) -> RunProgress:
-        if self._bar is not None:
-            self._bar.start()
-            self._task = self._bar.add_task(self._title, total=None, detail="")
+    def __enter__(self) -> Board:
+        if self.bars is not None:
+            self.bars.start()
         return self
 
     def __exit__(
@@ -65,8 +57,28 @@ class RunProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self.bars is not None:
+            self.bars.stop()
+
+
+class RunProgress:
+    """The progress of one run on a board."""
+
+    def __init__(self, title: str, prices: PriceList, board: Board) -> None:
+        """Show progress under `title`, with money from `prices`."""
+        self._title = title
+        self._prices = prices
+        self._board = board
+        self._task = board.bars.add_task(title, total=None, detail="") if board.bars else None
+        self._total = self._done = self._reused = 0
+        self._failed = self._paid_calls = self._cached_calls = 0
+        self._dollars: float | None = 0.0
+        self._start = self._last_line = time.monotonic()
+
+    def close(self) -> None:
+        """Take the run off the board."""
+        if self._board.bars is not None and self._task is not None:
+            self._board.bars.remove_task(self._task)
 
     def expect(self, questions: int, reused: int = 0) -> None:
         """Add questions to the total; `reused` of them were answered by an earlier run."""
@@ -111,18 +123,19 @@ class RunProgress:
         return " · ".join(parts)
 
     def _show(self) -> None:
-        if self._bar is not None:
-            self._bar.update(
-                self._task, total=self._total, completed=self._done, detail=self.detail
-            )
+        bars, task = self._board.bars, self._task
+        if bars is not None and task is not None:
+            bars.update(task, total=self._total, completed=self._done, detail=self.detail)
             return
         now = time.monotonic()
-        if self._silent or now - self._last_line < _PLAIN_EVERY:
+        if self._board.silent or now - self._last_line < _PLAIN_EVERY:
             return
         self._last_line = now
         fresh = self._done - self._reused
         left = (self._total - self._done) * (now - self._start) / fresh if fresh else None
         eta = f" · {left:.0f} s left" if left is not None else ""
-        self._console.print(
-            f"{self._title}: {self._done}/{self._total} · {self.detail}{eta}", highlight=False
+        self._board.console.print(
+            f"{self._title}: {self._done}/{self._total} · {self.detail}{eta}",
+            highlight=False,
+            soft_wrap=True,
         )

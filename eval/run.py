@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from eval.judging import Judging
 from eval.manifest import write_manifest
 from eval.prices import PriceList
-from eval.progress import RunProgress
+from eval.progress import Board, RunProgress
 from eval.records import Key, Record, RecordFile, key_of, read_records
 from eval.spec import RunSpec
 from memsys.concurrency import compute
@@ -53,7 +53,9 @@ class Finished:
         return sum(1 for record in self.records if record["error"])
 
 
-async def run(spec: RunSpec, prices: PriceList, judging: Judging | None = None) -> Finished:
+async def run(
+    spec: RunSpec, prices: PriceList, board: Board, judging: Judging | None = None
+) -> Finished:
     """Carry out a run, or what is left of it; raises `UserError` if it cannot go on."""
     folder = spec.folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,9 +67,11 @@ async def run(spec: RunSpec, prices: PriceList, judging: Judging | None = None) 
                 for old in folder.glob("*.jsonl"):
                     old.unlink()
             title = f"{spec.dataset_name} × {spec.method_name}"
-            mode = str(spec.config.values["progress"])
-            with RunProgress(title, prices, mode) as progress:
+            progress = RunProgress(title, prices, board)
+            try:
                 return await _Run(spec, shard, progress, judging).execute()
+            finally:
+                progress.close()
     except Timeout as error:
         raise UserError(
             f"Another process is working on this run ({folder}); wait for it, or stop it."
@@ -134,7 +138,7 @@ class _Run:
                         task.add_done_callback(lambda _: open_conversations.release())
                     position += 1
         except BaseExceptionGroup as group:
-            raise _first(group) from group
+            raise first_error(group) from group
         finally:
             for file in (self.records, self.builds, self.judgements):
                 if file is not None:
@@ -326,7 +330,7 @@ class _Run:
         self.progress.calls(calls)
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the error to show of several that ended a run together: the user's input first."""
     flat: list[BaseException] = []
     pending: list[BaseException] = [group]

@@ -13,6 +13,7 @@ import orjson
 
 from eval.config import RunConfig
 from eval.prices import PriceList
+from eval.progress import Board
 from eval.records import Record
 from eval.run import Finished, run
 from eval.spec import RunSpec
@@ -22,7 +23,7 @@ from memsys.errors import ChatFailure
 from memsys.llm import ledger
 
 
-async def measure_times(spec: RunSpec, prices: PriceList) -> Finished:
+async def measure_times(spec: RunSpec, prices: PriceList, board: Board) -> Finished:
     """Time a stated number of questions and write `timing.jsonl`.
 
     Memories are built (or taken from the store) by an ordinary run of the same settings first,
@@ -30,7 +31,7 @@ async def measure_times(spec: RunSpec, prices: PriceList) -> Finished:
     """
     wanted = int(spec.config.values["timing"]["questions"])
     asking = _with_stage(spec, "answer")
-    finished = await run(asking, prices)
+    finished = await run(asking, prices, board)
     samples = list(asking.dataset.load(asking.protocol.rules))
     chosen = _spread(samples, wanted)
     records: list[Record] = []

@@ -13,7 +13,6 @@ import argparse
 
 from memsys.cli import FAILED_QUESTIONS, guarded
 
-
 _SETTING = """\
 First: retrieval, for real. All questions of LoCoMo if its file is here (make data, or MEMSYS_DATA),
 with all-MiniLM at 512 word pieces; its values may be compared with the published ones.
@@ -31,6 +30,7 @@ def main() -> int:
     parser.add_argument("--number", help="which of the paper's tables; default: all")
     parser.add_argument("--profile", default="embedded", help="embedded, paper, local")
     parser.add_argument("--no-run", action="store_true", help="only fill from finished runs")
+    parser.add_argument("--parallel", type=int, default=8, help="runs at a time (default 8)")
     parser.add_argument("--say-setting", action="store_true", help="explain what is real here")
     parser.add_argument("--list", action="store_true", help="list the tables there are")
     arguments = parser.parse_args()
@@ -53,16 +53,21 @@ def main() -> int:
     from rich.console import Console
 
     from eval.command import resources, runner
-    from eval.tables.reproduce import Totals, reproduce
+    from eval.progress import Board
+    from eval.run import first_error
+    from eval.tables.reproduce import Runs, reproduce
 
-    console, totals = Console(), Totals()
+    console = Console()
     if arguments.say_setting:
         console.print(_SETTING, highlight=False)
-    for name in names:
-        work = reproduce(
-            name, arguments.profile, extra, resources(), console, totals, run=not arguments.no_run
-        )
-        runner().run(work)
+    with Board("auto") as board:
+        runs = Runs(resources(), board, parallel=arguments.parallel, ask=not arguments.no_run)
+        for name in names:
+            try:
+                runner().run(reproduce(name, arguments.profile, extra, runs, console))
+            except BaseExceptionGroup as group:
+                raise first_error(group) from group
+    totals = runs.totals
     console.print(
         f"\n{totals.runs} runs: {totals.asked} questions asked, {totals.failed} failed; "
         f"{totals.built} memories built; {totals.paid_calls} chat calls made, "

@@ -22,13 +22,14 @@ class PromptAnswerer:
     async def answer(self, context: str, query: Query, *, keep: str = "start") -> str:
         """Answer `query` from `context`; see `memsys.system.Answerer`."""
         budget = self.budget(query)
-        size = self._chat.count_tokens(context)
+        whole = size = self._chat.count_tokens(context)
         if size > budget:
             context = self._chat.cut(context, budget, keep=keep)
-            ledger.count("context_tokens_cut", size - self._chat.count_tokens(context))
-        ledger.count("context_tokens", min(size, budget))
+            size = self._chat.count_tokens(context)
         messages = self._render(context, query)
         reply = await self._chat.reply(messages, role="main", max_tokens=self._max_tokens)
+        ledger.count("context_tokens", size)
+        ledger.count("context_tokens_cut", whole - size)
         if not reply.text.strip():
             ledger.count("empty_answer")
         return reply.text.strip()

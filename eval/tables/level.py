@@ -8,6 +8,7 @@ verdict.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -56,8 +57,9 @@ def model_name(identity: Mapping[str, Any]) -> str:
 
 
 def same_model(ours: str, paper: str) -> bool:
-    """Whether two ids name one model: an organisation's prefix apart, and letter case."""
-    return ours.rpartition("/")[2].lower() == paper.rpartition("/")[2].lower()
+    """Whether two ids name one model: organisation, letter case and a snapshot's date apart."""
+    mine, theirs = (name.rpartition("/")[2].lower() for name in (ours, paper))
+    return mine == theirs or bool(re.fullmatch(re.escape(theirs) + r"-20\d\d-\d\d-\d\d", mine))
 
 
 def verdict(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from rich.console import Console
 
 from eval.command import carry_out
 from eval.config import CONFIGS, ROOT, compose
+from eval.progress import Board
 from eval.resources import Resources
 from eval.run import Finished
 from eval.spec import RunSpec
@@ -49,39 +51,64 @@ class Totals:
         self.stored_calls += finished.stored_calls
 
 
+class Runs:
+    """The runs behind a command's tables: each made once, however many cells it fills."""
+
+    def __init__(self, resources: Resources, board: Board, *, parallel: int, ask: bool) -> None:
+        """Make at most `parallel` runs at a time; `ask=False` only looks finished ones up."""
+        self.totals = Totals()
+        self._resources = resources
+        self._board = board
+        self._gate = asyncio.Semaphore(parallel)
+        self._ask = ask
+        self._made: dict[str, asyncio.Task[Path]] = {}
+
+    async def folder(self, overrides: Sequence[str]) -> Path:
+        """Return the folder of the run that these overrides describe; raises `UserError`."""
+        spec = RunSpec.of(compose(overrides), self._resources, ROOT)
+        key = f"{spec.folder} {spec.config.values['judge']} {spec.config.values['measures']}"
+        if key not in self._made:
+            self._made[key] = asyncio.create_task(self._make(spec))
+        return await self._made[key]
+
+    async def _make(self, spec: RunSpec) -> Path:
+        if self._ask:
+            async with self._gate:
+                self.totals.add(await carry_out(spec, self._board))
+        elif not (spec.folder / "scores.json").is_file():
+            raise UserError("not run yet in this setting")
+        return spec.folder
+
+
 async def reproduce(
-    name: str,
-    profile: str,
-    extra: Sequence[str],
-    resources: Resources,
-    console: Console,
-    totals: Totals,
-    *,
-    run: bool = True,
+    name: str, profile: str, extra: Sequence[str], runs: Runs, console: Console
 ) -> FilledTable:
-    """Run (or only look up, with `run=False`) every row of a table and fill it.
+    """Run every row of a table, several at a time, and fill it.
 
     A row that cannot be run on this machine is shown as missing, with the reason; a refusing
     endpoint ends the whole command, since it would refuse every row.
     """
     spec = load_table(name)
     published = Published.read(spec.published) if spec.published else None
+
+    async def filled(block: Block, row: Row) -> FilledRow:
+        if not (CONFIGS / "method" / f"{row.method}.yaml").is_file():
+            reason = f"there is no configs/method/{row.method}.yaml yet"
+            return missing_row(spec, block, row, reason, published)
+        try:
+            folder = await runs.folder(overrides_of(spec, block, row, profile, extra))
+        except EndpointRefused:
+            raise
+        except UserError as error:
+            runs.totals.missing += 1
+            return missing_row(spec, block, row, _one_line(error), published)
+        return fill_row(spec, block, row, folder, ROOT, published)
+
     blocks = []
     for block in spec.blocks_of(profile):
-        rows: list[FilledRow] = []
-        for row in spec.rows:
-            console.print(f"{spec.title} · {block.label} · {row.label}", style="dim")
-            try:
-                folder = await _run_folder(
-                    spec, block, row, profile, extra, resources, totals, run=run
-                )
-            except EndpointRefused:
-                raise
-            except UserError as error:
-                totals.missing += 1
-                rows.append(missing_row(spec, block, row, _one_line(error), published))
-            else:
-                rows.append(fill_row(spec, block, row, folder, ROOT, published))
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(filled(block, row)) for row in spec.rows]
+        rows = [task.result() for task in tasks]
         blocks.append(FilledBlock(block, tuple(rows), titles(spec, rows, ROOT)))
     table = FilledTable(name, profile, spec, tuple(blocks))
     show_table(table, console)
@@ -89,30 +116,6 @@ async def reproduce(
     names = ", ".join(str(path.relative_to(ROOT)) for path in written)
     console.print(f"  written: {names}", highlight=False, soft_wrap=True)
     return table
-
-
-async def _run_folder(
-    spec: TableSpec,
-    block: Block,
-    row: Row,
-    profile: str,
-    extra: Sequence[str],
-    resources: Resources,
-    totals: Totals,
-    *,
-    run: bool,
-) -> Path:
-    if not (CONFIGS / "method" / f"{row.method}.yaml").is_file():
-        raise UserError(f"there is no configs/method/{row.method}.yaml yet")
-    config = compose(overrides_of(spec, block, row, profile, extra))
-    if run:
-        finished = await carry_out(config, resources)
-        totals.add(finished)
-        return finished.spec.folder
-    folder = RunSpec.of(config, resources, ROOT).folder
-    if not (folder / "scores.json").is_file():
-        raise UserError("not run yet in this setting")
-    return folder
 
 
 def overrides_of(
@@ -130,7 +133,7 @@ def overrides_of(
         *spec.overrides,
         *block.overrides,
         *row.overrides,
-        *(row.paper if profile == "paper" else ()),
+        *row.profiles.get(profile, ()),
         *extra,
     ]
 

@@ -29,7 +29,7 @@ class Column(Settings):
 
 
 class Row(Settings):
-    """One system under its label; `overrides` set it apart, `paper` only in the paper profile.
+    """One system under its label; `overrides` set it apart, those of `profiles` in one profile.
 
     `published` names the paper's row; `ours` marks a control row that the paper does not have.
     """
@@ -37,7 +37,7 @@ class Row(Settings):
     label: str
     method: str
     overrides: tuple[str, ...] = ()
-    paper: tuple[str, ...] = ()
+    profiles: Mapping[str, tuple[str, ...]] = {}
     published: str | None = None
     ours: bool = False
 

@@ -12,6 +12,7 @@ from fakes import FakeBackend, Notebook
 from eval.config import RunConfig, compose
 from eval.judging import Judging
 from eval.prices import PriceList
+from eval.progress import Board
 from eval.resources import Resources
 from eval.run import Finished, run
 from eval.spec import RunSpec
@@ -41,7 +42,7 @@ class Bench:
 
     async def run(self, *overrides: str, **changes: Any) -> Finished:
         spec = self.spec(*overrides, **changes)
-        return await run(spec, PriceList({}), Judging.of(spec))
+        return await run(spec, PriceList({}), Board("off"), Judging.of(spec))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from eval.config import compose
 from eval.tables.fill import FilledBlock, FilledTable, fill_row, missing_row
-from eval.tables.level import differences, level, verdict
+from eval.tables.level import differences, level, same_model, verdict
 from eval.tables.published import Published
 from eval.tables.reproduce import overrides_of
 from eval.tables.spec import Block, Row, TableSpec, find_tables, load_table, table_names
@@ -89,6 +89,19 @@ def test_differences_name_ours_and_the_papers() -> None:
         manifest(encoder="x/all-minilm", cut="3 sessions"), {"encoder": "contriever"}
     )
     assert found == ["data: cut to 3 sessions", "encoder: x/all-minilm (paper: contriever)"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "paper", "same"),
+    [
+        ("Qwen/Qwen3-14B", "Qwen3-14B", True),
+        ("gpt-4o-mini-2024-07-18", "gpt-4o-mini", True),
+        ("gpt-4o-mini", "gpt-4o", False),
+        ("gpt-4o-mini", "gpt-4o-mini-2024-07-18", False),
+    ],
+)
+def test_a_snapshot_is_its_model_but_not_the_other_way_round(ours, paper, same) -> None:
+    assert same_model(ours, paper) is same
 
 
 def test_only_reproductions_get_a_verdict() -> None:
@@ -174,7 +187,7 @@ def test_every_table_composes_in_every_profile_it_describes(name: str) -> None:
         for block in blocks:
             seen = set()
             for row in spec.rows:
-                key = (row.method, row.overrides, row.paper)
+                key = (row.method, row.overrides, row.profiles.get(profile))
                 if key in seen:
                     continue
                 seen.add(key)

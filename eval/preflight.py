@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 
 from eval.judging import Judging
+from eval.records import read_records
 from eval.spec import RunSpec
 from memsys.concurrency import compute
 from memsys.errors import UserError
@@ -21,7 +23,7 @@ async def preflight(spec: RunSpec, judging: Judging | None) -> None:
     roles: list[Role] = [role for role in ("main", "auxiliary") if role in spec.needs]
     if judging is not None:
         roles.append("judge")
-    models_in_order = not faults
+    models_in_order = not faults and not nothing_left(spec, judging)
     for role in roles if models_in_order else []:
         fault = await _model(spec, role)
         faults += fault
@@ -32,6 +34,23 @@ async def preflight(spec: RunSpec, judging: Judging | None) -> None:
         faults += list(_prompts(spec, roles))
     if faults:
         raise UserError("\n".join(dict.fromkeys(faults)))
+
+
+def nothing_left(spec: RunSpec, judging: Judging | None) -> bool:
+    """Whether an earlier command finished this run: no model will then be needed, or loaded."""
+    try:
+        manifest = json.loads((spec.folder / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    if not manifest.get("finished") or not spec.config.values["resume"]:
+        return False
+    records = read_records(spec.folder / "records.jsonl")
+    if not records or any(record["error"] for record in records):
+        return False
+    if judging is None:
+        return True
+    judged = read_records(spec.folder / f"judgements-{judging.fingerprint}.jsonl")
+    return len(judged) == len(records)
 
 
 def _data(spec: RunSpec) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,9 @@ from rich.progress import (
 )
 
 from eval.prices import PriceList
+from memsys.llm.ledger import Account
 
+_TICK = 1.0  # seconds
 _PLAIN_EVERY = 30.0  # seconds between lines where there is no terminal
 
 
@@ -73,12 +76,27 @@ class RunProgress:
         self._total = self._done = self._reused = 0
         self._failed = self._paid_calls = self._cached_calls = 0
         self._dollars: float | None = 0.0
+        self._builds: list[Account] = []
         self._start = self._last_line = time.monotonic()
 
     def close(self) -> None:
         """Take the run off the board."""
         if self._board.bars is not None and self._task is not None:
             self._board.bars.remove_task(self._task)
+
+    def watch(self, account: Account, *, open_: bool) -> None:
+        """Show the calls of a build while it goes on; `open_=False` when it has ended."""
+        if open_:
+            self._builds.append(account)
+        else:
+            self._builds.remove(account)
+        self._show()
+
+    async def tick(self) -> None:
+        """Keep what is shown alive while nothing finishes; runs until it is cancelled."""
+        while True:
+            await asyncio.sleep(_TICK)
+            self._show()
 
     def expect(self, questions: int, reused: int = 0) -> None:
         """Add questions to the total; `reused` of them were answered by an earlier run."""
@@ -113,6 +131,9 @@ class RunProgress:
         seconds = max(time.monotonic() - self._start, 1e-9)
         rate = (self._done - self._reused) / seconds
         parts = [f"{rate:.1f} q/s" if rate >= 0.1 else f"{rate * 60:.1f} q/min"]
+        if self._builds:
+            calls = sum(len(account.calls) for account in self._builds)
+            parts.append(f"building {len(self._builds)} ({calls} calls)")
         parts.append(f"{self._paid_calls} calls (+{self._cached_calls} stored)")
         if self._dollars is None:
             parts.append("cost unknown: no price for a model")

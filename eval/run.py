@@ -68,9 +68,11 @@ async def run(
                     old.unlink()
             title = f"{spec.dataset_name} × {spec.method_name}"
             progress = RunProgress(title, prices, board)
+            ticking = asyncio.create_task(progress.tick())
             try:
                 return await _Run(spec, shard, progress, judging).execute()
             finally:
+                ticking.cancel()
                 progress.close()
     except Timeout as error:
         raise UserError(
@@ -231,7 +233,11 @@ class _Run:
         self.built += 1
         start = time.perf_counter()
         with ledger.scope("build") as account:
-            memory = await self.spec.system.remember(None, conversation.sessions)
+            self.progress.watch(account, open_=True)
+            try:
+                memory = await self.spec.system.remember(None, conversation.sessions)
+            finally:
+                self.progress.watch(account, open_=False)
         seconds = time.perf_counter() - start
         return memory, Build(
             seconds, tuple(call.plain() for call in account.calls), dict(account.counts)

@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--number", help="which of the paper's tables; default: all")
     parser.add_argument("--profile", default="embedded", help="embedded, paper, local")
     parser.add_argument("--no-run", action="store_true", help="only fill from finished runs")
-    parser.add_argument("--parallel", type=int, default=8, help="runs at a time (default 8)")
+    parser.add_argument("--parallel", type=int, default=16, help="runs at a time (default 16)")
     parser.add_argument("--say-setting", action="store_true", help="explain what is real here")
     parser.add_argument("--list", action="store_true", help="list the tables there are")
     arguments = parser.parse_args()
@@ -62,11 +62,10 @@ def main() -> int:
         console.print(_SETTING, highlight=False)
     with Board("auto") as board:
         runs = Runs(resources(), board, parallel=arguments.parallel, ask=not arguments.no_run)
-        for name in names:
-            try:
-                runner().run(reproduce(name, arguments.profile, extra, runs, console))
-            except BaseExceptionGroup as group:
-                raise first_error(group) from group
+        try:
+            runner().run(reproduce(names, arguments.profile, extra, runs, console))
+        except BaseExceptionGroup as group:
+            raise first_error(group) from group
     totals = runs.totals
     console.print(
         f"\n{totals.runs} runs: {totals.asked} questions asked, {totals.failed} failed; "

@@ -81,8 +81,23 @@ class Runs:
 
 
 async def reproduce(
-    name: str, profile: str, extra: Sequence[str], runs: Runs, console: Console
-) -> FilledTable:
+    names: Sequence[str], profile: str, extra: Sequence[str], runs: Runs, console: Console
+) -> None:
+    """Fill tables, show each as soon as it and those before it are there, and write them.
+
+    All their runs go on together, so that a model with room in its batch is never idle.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(filled_table(name, profile, extra, runs)) for name in names]
+        for task in tasks:
+            table = await task
+            show_table(table, console)
+            written = write_table(table, ROOT / "results" / "tables")
+            paths = ", ".join(str(path.relative_to(ROOT)) for path in written)
+            console.print(f"  written: {paths}", highlight=False, soft_wrap=True)
+
+
+async def filled_table(name: str, profile: str, extra: Sequence[str], runs: Runs) -> FilledTable:
     """Run every row of a table, several at a time, and fill it.
 
     A row that cannot be run on this machine is shown as missing, with the reason; a refusing
@@ -110,12 +125,7 @@ async def reproduce(
             tasks = [group.create_task(filled(block, row)) for row in spec.rows]
         rows = [task.result() for task in tasks]
         blocks.append(FilledBlock(block, tuple(rows), titles(spec, rows, ROOT)))
-    table = FilledTable(name, profile, spec, tuple(blocks))
-    show_table(table, console)
-    written = write_table(table, ROOT / "results" / "tables")
-    names = ", ".join(str(path.relative_to(ROOT)) for path in written)
-    console.print(f"  written: {names}", highlight=False, soft_wrap=True)
-    return table
+    return FilledTable(name, profile, spec, tuple(blocks))
 
 
 def overrides_of(

@@ -15,7 +15,7 @@ from eval.tables.fill import FilledBlock, FilledTable, fill_row, missing_row
 from eval.tables.level import differences, level, same_model, verdict
 from eval.tables.published import Published
 from eval.tables.reproduce import overrides_of
-from eval.tables.spec import Block, Row, TableSpec, find_tables, load_table, table_names
+from eval.tables.spec import Block, TableSpec, find_tables, load_table, table_names
 from eval.tables.write import comma_separated, latex, markdown, show_table
 from memsys.errors import UserError
 

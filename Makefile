@@ -38,7 +38,12 @@ reproduce-retrieval: $(READY) ## the retrieval table alone: no chat model, all 1
 
 reproduce: $(READY) ## tables of PAPER=memgas|mgretrieval, one TABLE=n or all
 	@test -n "$(PAPER)" || { echo 'error: say which paper: make reproduce PAPER=memgas TABLE=1' >&2; exit 2; }
+ifneq ($(PAPER)-$(TABLE),memgas-5)
 	@$(RUN) scripts/table.py --paper $(PAPER) $(if $(TABLE),--number $(TABLE)) --profile $(PROFILE) $(ARGS)
+endif
+ifneq ($(filter memgas- memgas-5,$(PAPER)-$(TABLE)),)
+	@$(RUN) scripts/data.py stats --out results/tables/memgas-5.csv
+endif
 
 ##@ Sweep and ablate
 

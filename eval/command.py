@@ -45,7 +45,7 @@ async def carry_out(spec: RunSpec, board: Board) -> Finished:
     if spec.stage == "timing":
         return await measure_times(spec, prices, board)
     finished = await run(spec, prices, board, judging)
-    summary.score_run(finished, judging)
+    spec.tracking.log(finished, summary.score_run(finished, judging))
     return finished
 
 

@@ -34,6 +34,10 @@ class RunConfig:
     values: Mapping[str, Any]
     choices: Mapping[str, str]
 
+    def without_paths(self) -> dict[str, Any]:
+        """Return the values without this machine's folders."""
+        return {key: value for key, value in self.values.items() if key != "paths"}
+
 
 def compose(overrides: Sequence[str] = (), name: str = "run") -> RunConfig:
     """Compose `configs/<name>.yaml` with command-line overrides.

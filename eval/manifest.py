@@ -38,7 +38,7 @@ def write_manifest(spec: RunSpec, judging: Judging | None, *, finished: bool = F
         "dataset_info": spec.dataset.info().plain(),
         "judging": dict(judging.identity) if judging else None,
         "judge_fingerprint": judging.fingerprint if judging else None,
-        "configuration": without_paths(dict(spec.config.values)),
+        "configuration": spec.config.without_paths(),
         "choices": dict(spec.config.choices),
         "packages": packages(),
         "python": platform.python_version(),
@@ -62,11 +62,6 @@ def _first_start(path: Path) -> str | None:
 
 def _encoder_stats(spec: RunSpec) -> dict[str, Any] | None:
     return dict(spec.system.tools.encoder.stats()) if "encoder" in spec.needs else None  # type: ignore[attr-defined]
-
-
-def without_paths(values: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration without this machine's folders."""
-    return {key: value for key, value in values.items() if key != "paths"}
 
 
 @cache

@@ -64,6 +64,7 @@ def _data(spec: RunSpec) -> list[str]:
 def _system(spec: RunSpec) -> list[str]:
     try:
         spec.system.check()
+        spec.tracking.check()
     except UserError as error:
         return [str(error)]
     return []

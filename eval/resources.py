@@ -73,6 +73,11 @@ class Resources:
             return None
         return cast(Reranker, self._shared(config, "reranker"))
 
+    def embedded(self) -> int:
+        """Return how many texts this process has embedded, rather than found in the store."""
+        services = (made for made in self._made.values() if isinstance(made, BatchingEncoder))
+        return sum(int(service.stats()["embedded"]) for service in services)
+
     async def close(self) -> None:
         """Release every model and store."""
         for thing in self._made.values():

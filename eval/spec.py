@@ -14,7 +14,8 @@ from eval.answering import PromptAnswerer
 from eval.config import RunConfig
 from eval.protocol import Protocol
 from eval.resources import Backends, Resources, Stores, lazy_encoder
-from eval.typed import Part, resolve
+from eval.tracking import Tracking
+from eval.typed import Part, resolve, validated
 from memsys.datasets.base import Benchmark
 from memsys.dialogue import Conversation
 from memsys.errors import UserError, suggest
@@ -51,6 +52,7 @@ class RunSpec:
     method: Part
     prompts: Prompts
     concurrency: Concurrency
+    tracking: Tracking
     root: Path
 
     @classmethod
@@ -72,7 +74,8 @@ class RunSpec:
             protocol=cast(Protocol, resolve(values["protocol"], "protocol").make()),
             method=resolve(values["method"], "method", given=("tools",)),
             prompts=Prompts(Path(folder) if folder else None),
-            concurrency=Concurrency.model_validate(values["concurrency"]),
+            concurrency=validated(Concurrency, values["concurrency"], "concurrency"),
+            tracking=validated(Tracking, values["wandb"], "wandb"),
             root=root,
         )
 

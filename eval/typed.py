@@ -11,11 +11,13 @@ import inspect
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from memsys.errors import UserError, suggest
+
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,11 @@ def resolve(config: Mapping[str, Any], where: str, given: tuple[str, ...] = ()) 
         raise UserError(f"Config '{where}' names no class: it needs a '_target_'.")
     target = find_class(name, where)
     if issubclass(target, BaseModel):
-        settings = _validated(target, values, where)
+        settings = validated(target, values, where)
         fields = {f: getattr(settings, f) for f in target.model_fields}
         return Part(target, fields)
     model = _signature_model(target, given)
-    settings = _validated(model, values, where)
+    settings = validated(model, values, where)
     return Part(target, {f: getattr(settings, f) for f in model.model_fields})
 
 
@@ -85,7 +87,8 @@ def _type_arguments(target: type[Any]) -> dict[Any, Any]:
     return found
 
 
-def _validated(model: type[BaseModel], values: Mapping[str, Any], where: str) -> BaseModel:
+def validated(model: type[M], values: Mapping[str, Any], where: str) -> M:
+    """Read `values` as a settings model; raises `UserError` naming the key under `where`."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

@@ -166,20 +166,26 @@ def stats(options: argparse.Namespace) -> int:
     for name in options.tokenizer:
         counters[Path(name).name] = model_tokenizer(name)
     published = published_cells()
-    table = Table("dataset", "", "conversations", "sessions", "queries", "tokens (o200k)")
-    for name in options.tokenizer:
-        table.add_column(f"tokens ({Path(name).name})")
-    for column in ("dates", "evidence", "gold answers", "subject"):
-        table.add_column(column)
+    columns = ["dataset", "", "conversations", "sessions", "queries", "tokens (o200k)"]
+    columns += [f"tokens ({Path(name).name})" for name in options.tokenizer]
+    columns += ["dates", "evidence", "gold answers", "subject"]
+    table, rows = Table(*columns), [columns]
     for name in options.datasets or list(TABLE_5):
         benchmark = configured(name, options.set)
         info = benchmark.info()
         found = collect(benchmark.load(Rules(evidence="memgas", category5="trap")), counters)
         ours = own_cells(found, [Path(t).name for t in options.tokenizer])
-        table.add_row(name, info.label or "ours", *ours)
+        rows.append([name, info.label or "ours", *ours])
         if cells := published.get(TABLE_5.get(name, "")):
-            table.add_row("", "published", *paper_cells(cells, len(options.tokenizer)))
+            rows.append([name, "published", *paper_cells(cells, len(options.tokenizer))])
+    for row in rows[1:]:
+        table.add_row(*row)
     console.print(table)
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        with options.out.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+        console.print(f"written: {options.out}")
     if "o200k" not in counters:
         console.print(f"o200k is not here: `{MEND}`, or --vocabulary FILE (o200k_base.tiktoken).")
     return 0
@@ -237,6 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
     two.set_defaults(run=check)
     three = commands.add_parser("stats", help="MemGAS's Table 5, ours beside the published")
     three.add_argument("--vocabulary", type=Path, help="an o200k_base.tiktoken file")
+    three.add_argument("--out", type=Path, help="write the table as CSV, too")
     three.add_argument("--tokenizer", action="append", default=[], help="a model's folder or id")
     three.set_defaults(run=stats)
     for command in (two, three):

@@ -70,7 +70,7 @@ def main() -> int:
     console.print(
         f"\n{totals.runs} runs: {totals.asked} questions asked, {totals.failed} failed; "
         f"{totals.built} memories built; {totals.paid_calls} chat calls made, "
-        f"{totals.stored_calls} from the store",
+        f"{totals.stored_calls} from the store; {resources().embedded()} texts embedded",
         highlight=False,
     )
     return FAILED_QUESTIONS if totals.failed else 0

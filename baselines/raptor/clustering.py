@@ -60,7 +60,7 @@ def clusters(vectors: Floats, tokens: Sequence[int], settings: Clustering) -> li
 
     `tokens` are the lengths of the nodes' texts, for `max_cluster_tokens`.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     with _one_at_a_time, threadpool_limits(1):
         return _limited(list(range(len(vectors))), np.asarray(vectors), tokens, settings)

@@ -115,11 +115,17 @@ def show_table(table: FilledTable, console: Console) -> None:
     console.print(f"\n[bold]{table.spec.title}[/bold]  (profile {table.profile})")
     console.print("ours ± half the 95 % interval, then the paper's value in parentheses; all ×100")
     for block in table.blocks:
-        shown = Table(title=block.block.label, title_justify="left", title_style="italic")
-        shown.box = SIMPLE_HEAD
+        shown = Table(
+            title=block.block.label,
+            title_justify="left",
+            title_style="italic",
+            box=SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
+        )
         shown.add_column("system", max_width=24)
         for column in table.spec.columns:
-            shown.add_column(column.heading, justify="right")
+            shown.add_column(column.heading, justify="right", no_wrap=True)
         for row in block.rows:
             cells = [_stacked(cell) for cell in row.cells]
             shown.add_row(_label(row), *cells, style="dim" if row.reason else None)
@@ -201,7 +207,7 @@ def _ratios(table: FilledTable, block: FilledBlock) -> list[str]:
         heading = table.spec.columns[at].heading
         value = DASH
         if ours is not None and against:
-            value = f"{100 * (ours / against - 1):+.2f} %"
+            value = f"{100 * (ours / against - 1):+.2f} % (level: {rows[ratio.row].level})"
         found.append(
             f"{heading}, {ratio.row} against {ratio.against}: {value} "
             f"(the paper states {ratio.value:+.2f} %, {ratio.source})"

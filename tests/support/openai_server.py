@@ -123,9 +123,7 @@ class OpenAIServer:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _connection(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
         try:
             while await self._exchange(reader, writer):
@@ -337,7 +335,7 @@ async def _main() -> None:
     shares = (part.split("=") for part in given.pop("faults").split(",") if part)
     faults = {name: float(share) for name, share in shares}
     async with OpenAIServer(faults=faults, **given) as server:
-        print(server.base_url, flush=True)  # noqa: T201
+        print(server.base_url, flush=True)
         await asyncio.Event().wait()
 
 

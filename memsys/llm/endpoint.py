@@ -1,0 +1,349 @@
+"""Any OpenAI-compatible server: asked politely, retried where that can help, refused only once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from memsys.errors import (
+    ChatFailure,
+    ChatRefused,
+    ContextOverflow,
+    EndpointRefused,
+    UserError,
+    suggest,
+)
+from memsys.llm.address import Address
+from memsys.llm.chat import Message, Reply, Request, Usage
+from memsys.llm.faults import PATIENCE, Backoff, Fault, of_status, same_model
+from memsys.llm.limits import AdaptiveLimit, Pace
+from memsys.llm.schemas import strict
+from memsys.llm.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+_GIVE_UP = 5  # calls in a row that reached nobody, each after all its retries
+
+
+class Endpoint:
+    """One model of an OpenAI-compatible server.
+
+    After an answer that no retry can mend (wrong key, no quota, no such model) every further call
+    fails at once with the same message.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key_env: str = "OPENAI_API_KEY",
+        context_window: int = 128_000,
+        max_completion_tokens: int | None = None,
+        thinking_tokens: int = 0,
+        concurrency: int = 32,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        timeout_s: float = 120.0,
+        max_retries: int = 8,
+        backoff_s: float = 1.0,
+        json_schema: Literal["json_schema", "json_object", "none"] = "json_schema",
+        limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
+        tokenizer: str | None = None,
+        seed: int | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        served_as: str | None = None,
+        variant: str = "",
+    ) -> None:
+        """Name a served model; nothing is contacted.
+
+        `base_url=None` is `OPENAI_BASE_URL`, or OpenAI itself. The key is read from the variable
+        `api_key_env` or an `.env` file when it is needed; a loopback server needs none.
+        `thinking_tokens` are allowed on top of a call's own, for a model that thinks aloud before
+        it answers. `concurrency` is the most calls in flight. `timeout_s` bounds one try;
+        `max_retries` and `backoff_s` (seconds, doubling) say how often and how soon it is
+        repeated. `json_schema` is how the server takes a schema. `tokenizer`: a tiktoken
+        encoding, a Hugging Face id or folder; `None` estimates. `seed` is sent with each call,
+        plus one for each attempt and sample. `served_as` is another name under which the server
+        may answer. `variant` tells apart what the model's name does not (a quantization): it only
+        enters the identity.
+        """
+        self._model, self._address = model, Address.of(base_url, api_key_env)
+        self._window, self._cap, self._most = context_window, max_completion_tokens, concurrency
+        self._thinking = thinking_tokens
+        self._timeout, self._retries = timeout_s, max_retries
+        self._schema, self._limit_field, self._seed = json_schema, limit_field, seed
+        self._extra = dict(extra_body or {})
+        self._served_as, self._variant = served_as, variant
+        self._tokens = TokenCounter(tokenizer)
+        self._backoff = Backoff(backoff_s, 60.0, seed)
+        self._rates = requests_per_minute, tokens_per_minute
+        self.limit = AdaptiveLimit(concurrency)
+        self._requests, self._spend = Pace(requests_per_minute), Pace(tokens_per_minute)
+        self._quiet_until = 0.0
+        self._refused: EndpointRefused | None = None
+        self._lost = 0
+        self._client_of: tuple[asyncio.AbstractEventLoop, AsyncOpenAI] | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's id."""
+        return self._model
+
+    @cached_property
+    def identity(self) -> Mapping[str, Any]:
+        """The model, its server and what every request carries; never the key."""
+        return {
+            "kind": "openai",
+            "model": self._model,
+            "server": self._address.server,
+            "variant": self._variant,
+            "json_schema": self._schema,
+            "thinking_tokens": self._thinking,
+            "seed": self._seed,
+            "extra_body": self._extra,
+        }
+
+    @property
+    def context_window(self) -> int:
+        """Tokens of prompt and completion together."""
+        return self._window
+
+    @property
+    def enforces_schema(self) -> bool:
+        """Whether the server decodes under the schema itself."""
+        return self._schema == "json_schema"
+
+    @property
+    def max_completion_tokens(self) -> int | None:
+        """The most tokens a completion may have here."""
+        return self._cap
+
+    @property
+    def concurrency(self) -> int:
+        """The most calls in flight."""
+        return self._most
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens `text` has; an estimate without a tokenizer."""
+        return self._tokens.text(text)
+
+    def message_tokens(self, messages: Sequence[Message]) -> int:
+        """Return how many tokens `messages` have as a prompt."""
+        return self._tokens.messages(messages)
+
+    async def complete(self, request: Request) -> Reply:
+        """Answer one request, with retries.
+
+        Raises `EndpointRefused` if no call can be answered any more, `ContextOverflow`,
+        `ChatRefused`, or `ChatFailure` once the retries are used up.
+        """
+        body = self._body(request)
+        # a reply nearly always is shorter than its cap: the difference is given back afterwards
+        size = self.message_tokens(request.messages) if self._rates[1] else 0
+        booked = size + body[self._limit_field] if self._rates[1] else 0
+        attempt = 0
+        while isinstance(outcome := await self._ask(body, booked, request), Fault):
+            self._raise(outcome)
+            if attempt == self._retries:
+                raise self._given_up(outcome)
+            await self._nap(self._backoff.seconds(attempt, outcome.wait))
+            attempt += 1
+        self._lost = 0
+        return outcome
+
+    async def check(self) -> None:
+        """Reach the server and find the model, or raise `UserError`; under 5 s if it is away."""
+        import openai
+
+        self._tokens.load()
+        try:
+            async with asyncio.timeout(4.5):
+                listed = await self._client().with_options(timeout=4.0).models.list()
+                ids = [model.id for model in listed.data or ()]
+        except (TimeoutError, openai.APIConnectionError):
+            raise UserError(
+                f"No server answers at {self._address.shown}. Start it, or correct base_url of "
+                f"model '{self._model}'."
+            ) from None
+        except openai.APIStatusError as error:
+            if error.status_code in (401, 403):
+                raise self._refuse(_judged(error)) from None
+            ids = []  # many servers list no models
+        except Exception:
+            ids = []
+        if any(same_model(self._model, known) for known in ids):
+            return
+        probe = Request((Message("user", "Say yes."),), 1)
+        try:
+            await self.complete(probe)
+        except EndpointRefused as error:
+            raise EndpointRefused(f"{error}{suggest(self._model, ids) if ids else ''}") from None
+        except ChatFailure as error:
+            raise UserError(f"The check of an endpoint failed. {error}") from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client_of is not None:
+            client, self._client_of = self._client_of[1], None
+            await client.close()
+
+    async def _ask(self, body: dict[str, Any], booked: int, request: Request) -> Reply | Fault:
+        """Make one try, when its turn has come."""
+        async with self.limit.slot() as taken:
+            await self._wait(booked)
+            if self._refused is not None:
+                raise EndpointRefused(str(self._refused))
+            began = time.perf_counter()
+            outcome = await self._try(body)
+            if isinstance(outcome, Fault):
+                if outcome.kind == "limited":
+                    self.limit.limited(taken)
+                if outcome.wait:
+                    self._quiet_until = max(self._quiet_until, time.monotonic() + outcome.wait)
+                return outcome
+            self.limit.succeeded()
+        reply = self._read(outcome, request, time.perf_counter() - began)
+        if isinstance(reply, Reply) and booked:
+            self._spend.refund(booked - reply.usage.prompt_tokens - reply.usage.completion_tokens)
+        return reply
+
+    async def _wait(self, booked: int) -> None:
+        """Keep the pace, and the silence that the server asked for."""
+        await self._nap(self._quiet_until - time.monotonic())
+        await self._spend.take(booked, self._nap)
+        await self._requests.take(1, self._nap)
+
+    async def _nap(self, seconds: float) -> None:
+        """Sleep, but not past a refusal."""
+        end = time.monotonic() + seconds
+        while self._refused is None and (left := end - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, 1.0))
+
+    async def _try(self, body: dict[str, Any]) -> Any:
+        """Send one request; returns the completion, or the fault."""
+        import openai
+
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._client().chat.completions.create(**body)
+        except openai.APIStatusError as error:
+            return _judged(error)
+        except (TimeoutError, openai.APITimeoutError):
+            return Fault("again", f"no complete answer within {self._timeout:g} s")
+        except openai.APIConnectionError as error:
+            cause = type(error.__cause__ or error).__name__
+            return Fault("again", f"the connection broke ({cause})", unreachable=True)
+        except (openai.APIError, ValueError, TypeError, AttributeError):
+            return Fault("again", "the answer's body is not a chat completion")
+
+    def _read(self, completion: Any, request: Request, seconds: float) -> Reply | Fault:
+        """Turn a completion into a reply, or say what is wrong with it."""
+        choices = getattr(completion, "choices", None)
+        message = choices[0].message if choices else None
+        if not choices or message is None:
+            return Fault("again", "the answer holds no choices")
+        answered = getattr(completion, "model", None) or ""
+        if not same_model(self._model, answered) and answered != self._served_as:
+            return Fault("again", f"another model answered: '{answered}'")
+        finish = choices[0].finish_reason or "stop"
+        if finish == "content_filter":
+            return Fault("filtered", "the answer was withheld")
+        if getattr(message, "refusal", None) and not message.content:
+            return Fault("filtered", str(message.refusal))
+        text = message.content or ""
+        mark = getattr(completion, "system_fingerprint", None)
+        return Reply(
+            text=text,
+            usage=self._usage(completion, request, text),
+            latency=seconds,
+            finish="length" if finish == "length" else "stop",
+            model=f"{answered or self._model}{f' {mark}' if mark else ''}",
+        )
+
+    def _usage(self, completion: Any, request: Request, text: str) -> Usage:
+        usage = getattr(completion, "usage", None)
+        prompt = getattr(usage, "prompt_tokens", None)
+        written = getattr(usage, "completion_tokens", None)
+        if prompt and written is not None:
+            return Usage(prompt, written)
+        counted = self.message_tokens(request.messages), self.count_tokens(text)
+        return Usage(*counted, estimated=True)
+
+    def _raise(self, fault: Fault) -> None:
+        """Raise for a fault that no retry mends."""
+        words = self._address.clean(fault.text)
+        if fault.kind == "refused" or fault.wait > PATIENCE:
+            raise self._refuse(fault)
+        if fault.kind == "overflow":
+            raise ContextOverflow(f"The prompt is too long for {self._where}: {words}")
+        if fault.kind == "filtered":
+            raise ChatRefused(f"A content filter of {self._where} refused: {words}")
+        if fault.kind == "hopeless":
+            raise ChatFailure(f"{self._where} cannot take this call: {words}")
+
+    def _given_up(self, fault: Fault) -> ChatFailure | EndpointRefused:
+        """The error of a call whose retries are used up."""
+        self._lost = self._lost + 1 if fault.unreachable else 0
+        if self._lost >= _GIVE_UP:
+            return self._refuse(Fault("refused", f"no answer to {_GIVE_UP} calls in a row"))
+        return ChatFailure(
+            f"{self._where} failed {self._retries + 1} times, at last with: "
+            f"{self._address.clean(fault.text)}"
+        )
+
+    def _refuse(self, fault: Fault) -> EndpointRefused:
+        """Note that this endpoint answers nothing more; the first reason stands."""
+        if self._refused is None:
+            status = f" ({fault.status})" if fault.status else ""
+            words = self._address.clean(fault.text) or "no reason given"
+            mend = fault.mend(self._address.key_name)
+            self._refused = EndpointRefused(
+                f"{self._where} refuses{status}: {words}. To mend: {mend}."
+            )
+        return EndpointRefused(str(self._refused))
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        wanted = min(request.max_tokens, self._cap or request.max_tokens)
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "temperature": request.temperature,
+            self._limit_field: wanted + self._thinking,
+        }
+        if self._seed is not None:
+            body["seed"] = self._seed + request.attempt + request.sample
+        if request.schema is not None and self._schema == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        elif request.schema is not None and self._schema == "json_schema":
+            form = {"name": "reply", "schema": strict(request.schema), "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        if self._extra:
+            body["extra_body"] = self._extra
+        return body
+
+    def _client(self) -> AsyncOpenAI:
+        loop = asyncio.get_running_loop()
+        if self._client_of is None or self._client_of[0] is not loop:
+            from openai import AsyncOpenAI
+
+            client = AsyncOpenAI(
+                api_key=self._address.key(),
+                base_url=self._address.url,
+                max_retries=0,  # ours know the limits of all calls, the client's only of one
+                timeout=self._timeout,
+            )
+            self._client_of = loop, client
+        return self._client_of[1]
+
+    @property
+    def _where(self) -> str:
+        return f"Model '{self._model}' at {self._address.shown}"
+
+
+def _judged(error: Any) -> Fault:
+    return of_status(error.status_code, error.body or error.message, error.response.headers)

@@ -7,7 +7,7 @@ never changes a memory, so the order of questions cannot matter.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -142,15 +142,15 @@ class MemorySystem(ABC, Generic[B, A]):
 
         Their hashes are part of every fingerprint, so that a changed prompt never reuses a result.
         """
-        spec = importlib.util.find_spec(cls.__module__)
-        own = spec.parent if spec is not None else None
-        return tuple(dict.fromkeys([*([own] if own else []), *cls.shared_prompts]))
+        spec = sys.modules[cls.__module__].__spec__  # None for a class made in a notebook
+        own = [spec.parent or spec.name] if spec is not None else []
+        return tuple(dict.fromkeys([*own, *cls.shared_prompts]))
 
     @abstractmethod
     def needs(self, stage: Stage) -> frozenset[Need]:
         """Return what `stage` uses under these settings; preflight checks just that."""
 
-    def check(self) -> None:  # noqa: B027  # most systems need nothing beyond models
+    def check(self) -> None:  # most systems need nothing beyond models
         """Preflight: raise `UserError` if a package that these settings need is missing."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from baselines.hipporag2.extraction import PACKAGE, Triple, extract, recognise
+from baselines.hipporag2.extraction import Triple, extract, recognise
 from baselines.hipporag2.graph import (
     build_edges,
     min_max,

@@ -11,7 +11,7 @@ from baselines.memoryos.building import Builder
 from baselines.memoryos.pages import Page, Pager, meet
 from baselines.memoryos.settings import MemoryOSAsk, MemoryOSBuild
 from baselines.memoryos.store import Stores, matrix
-from baselines.memoryos.writing import PACKAGE, Writer
+from baselines.memoryos.writing import Writer
 from memsys.dialogue import Query, Session
 from memsys.encoders.protocol import Vectors
 from memsys.retrieval.ranking import descending

@@ -10,6 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -178,7 +179,7 @@ class Benchmark(Settings, ABC):
             return Found({f.key: check(places[f.key] or Path(), f) for f in wanted}, False)
         if len(missing) == len(wanted) and self.path is None and self.sample == "auto":
             self._refuse_other_release()
-            log.warning("%s is not here: the synthetic sample is read instead", self.title)
+            _say_sample(self.title)
             return self._sample(wanted)
         raise UserError(self._what_to_put_where(missing))
 
@@ -253,3 +254,9 @@ class Benchmark(Settings, ABC):
                 f"{self.title} has no category '{strange[0]}'.{suggest(strange[0], known)}"
             )
         return asked
+
+
+@cache
+def _say_sample(title: str) -> None:
+    """Say once, not once a run, that a benchmark's sample stands in."""
+    log.warning("%s is not here: the synthetic sample is read instead", title)

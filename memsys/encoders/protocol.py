@@ -24,7 +24,8 @@ class EmbeddingModel(Protocol):
     @property
     def identity(self) -> Mapping[str, Any]:
         """All that defines a vector: model, revision or weights hash, pooling, prefix, window,
-        normalisation, dtype; as JSON."""
+        normalisation, dtype; as JSON.
+        """
 
     @property
     def dimension(self) -> int:

@@ -50,6 +50,7 @@ def load_model(
     kind = getattr(torch, resolve_dtype(dtype, place))
     for noisy in ("transformers", "transformers.modeling_utils"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
+    _hide_progress_bars()
     model = (_from_gguf(source, kind) if source.gguf else _from_folder(source, kind)).to(place)
     model.eval()
     stops = {tokenizer.eos_token_id, *_ids(model.generation_config.eos_token_id)}
@@ -111,3 +112,9 @@ def _room(model: Any, place: str) -> int:
         free, _ = torch.cuda.mem_get_info()
         return int(free * 0.6)  # the rest: activations, logits, remembered prefixes
     return 3 << 29  # 1.5 GiB: sixteen replies of 2,000 tokens for SmolLM2
+
+
+def _hide_progress_bars() -> None:
+    from transformers.utils import logging as bars
+
+    bars.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]

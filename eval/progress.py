@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -35,8 +35,10 @@ class Board:
     def __init__(self, mode: str = "auto", console: Console | None = None) -> None:
         """Show progress by `mode`: `auto`, `plain` or `off`."""
         self.console = console or Console(stderr=True)
-        self.silent = mode == "off"
         self.bars: Progress | None = None
+        self._silent = mode == "off"
+        self._runs: list[RunProgress] = []
+        self._last_line = time.monotonic()
         if mode == "auto" and sys.stderr.isatty():
             self.bars = Progress(
                 SpinnerColumn(),
@@ -48,6 +50,24 @@ class Board:
                 console=self.console,
                 transient=True,
             )
+
+    def add(self, run: RunProgress) -> None:
+        """Take a run in."""
+        self._runs.append(run)
+
+    def remove(self, run: RunProgress) -> None:
+        """Leave a finished run out."""
+        self._runs.remove(run)
+
+    def line(self) -> None:
+        """Where there are no bars, print a line now and then: one for all runs that go on."""
+        now = time.monotonic()
+        if self._silent or now - self._last_line < _PLAIN_EVERY:
+            return
+        self._last_line = now
+        one = len(self._runs) == 1
+        text = self._runs[0].text if one else _sum_up(self._runs)
+        self.console.print(text, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> Board:
         if self.bars is not None:
@@ -73,16 +93,18 @@ class RunProgress:
         self._prices = prices
         self._board = board
         self._task = board.bars.add_task(title, total=None, detail="") if board.bars else None
-        self._total = self._done = self._reused = 0
-        self._failed = self._paid_calls = self._cached_calls = 0
+        board.add(self)
+        self.total = self.done = self._reused = 0
+        self.failed = self.paid_calls = self._cached_calls = 0
         self._dollars: float | None = 0.0
         self._builds: list[Account] = []
-        self._start = self._last_line = time.monotonic()
+        self._start = time.monotonic()
 
     def close(self) -> None:
         """Take the run off the board."""
         if self._board.bars is not None and self._task is not None:
             self._board.bars.remove_task(self._task)
+        self._board.remove(self)
 
     def watch(self, account: Account, *, open_: bool) -> None:
         """Show the calls of a build while it goes on; `open_=False` when it has ended."""
@@ -100,8 +122,8 @@ class RunProgress:
 
     def expect(self, questions: int, reused: int = 0) -> None:
         """Add questions to the total; `reused` of them were answered by an earlier run."""
-        self._total += questions
-        self._done += reused
+        self.total += questions
+        self.done += reused
         self._reused += reused
         self._show()
 
@@ -111,7 +133,7 @@ class RunProgress:
             if call["cached"]:
                 self._cached_calls += 1
                 continue
-            self._paid_calls += 1
+            self.paid_calls += 1
             cost = self._prices.cost([call])
             if cost is None or self._dollars is None:
                 self._dollars = None
@@ -121,42 +143,51 @@ class RunProgress:
 
     def answered(self, failed: bool) -> None:
         """Enter one finished question."""
-        self._done += 1
-        self._failed += failed
+        self.done += 1
+        self.failed += failed
         self._show()
 
     @property
     def detail(self) -> str:
         """Rate, calls and money so far, in one short line."""
         seconds = max(time.monotonic() - self._start, 1e-9)
-        rate = (self._done - self._reused) / seconds
+        rate = (self.done - self._reused) / seconds
         parts = [f"{rate:.1f} q/s" if rate >= 0.1 else f"{rate * 60:.1f} q/min"]
         if self._builds:
-            calls = sum(len(account.calls) for account in self._builds)
-            parts.append(f"building {len(self._builds)} ({calls} calls)")
-        parts.append(f"{self._paid_calls} calls (+{self._cached_calls} stored)")
+            parts.append(f"building {len(self._builds)} ({self.build_calls} calls)")
+        parts.append(f"{self.paid_calls} calls (+{self._cached_calls} stored)")
         if self._dollars is None:
             parts.append("cost unknown: no price for a model")
         else:
             parts.append(f"${self._dollars:.2f}")
-        if self._failed:
-            parts.append(f"{self._failed} failed")
+        if self.failed:
+            parts.append(f"{self.failed} failed")
         return " · ".join(parts)
+
+    @property
+    def text(self) -> str:
+        """The run in one line: done, rate, cost so far, time left."""
+        fresh = self.done - self._reused
+        seconds = time.monotonic() - self._start
+        left = f" · {(self.total - self.done) * seconds / fresh:.0f} s left" if fresh else ""
+        return f"{self._title}: {self.done}/{self.total} · {self.detail}{left}"
+
+    @property
+    def build_calls(self) -> int:
+        """Chat calls of the builds that go on now."""
+        return sum(len(account.calls) for account in self._builds)
 
     def _show(self) -> None:
         bars, task = self._board.bars, self._task
         if bars is not None and task is not None:
-            bars.update(task, total=self._total, completed=self._done, detail=self.detail)
-            return
-        now = time.monotonic()
-        if self._board.silent or now - self._last_line < _PLAIN_EVERY:
-            return
-        self._last_line = now
-        fresh = self._done - self._reused
-        left = (self._total - self._done) * (now - self._start) / fresh if fresh else None
-        eta = f" · {left:.0f} s left" if left is not None else ""
-        self._board.console.print(
-            f"{self._title}: {self._done}/{self._total} · {self.detail}{eta}",
-            highlight=False,
-            soft_wrap=True,
-        )
+            bars.update(task, total=self.total, completed=self.done, detail=self.detail)
+        else:
+            self._board.line()
+
+
+def _sum_up(runs: Sequence[RunProgress]) -> str:
+    done, total = sum(run.done for run in runs), sum(run.total for run in runs)
+    calls = sum(run.paid_calls + run.build_calls for run in runs)
+    failed = sum(run.failed for run in runs)
+    tail = f" · {failed} failed" if failed else ""
+    return f"{len(runs)} runs: {done}/{total} questions · {calls} chat calls{tail}"

@@ -26,6 +26,8 @@ def differences(manifest: Mapping[str, Any], setting: Mapping[str, str]) -> list
         found.append("data: a file of the user's own")
     if info["cut"]:
         found.append(f"data: cut to {info['cut']}")
+    if manifest["identity"]["dataset"]["settings"].get("labels") == "audited":
+        found.append("data: the subset whose labels a public audit found sound")
     if info["metadata"] == "dataset":
         found.append("summaries and keywords: the benchmark's annotations and TF-IDF, no LLM")
     models = {**manifest["identity"]["models"], **_judge(manifest)}

@@ -35,7 +35,6 @@ class Rules(Settings):
     reads them. `category5`: LoCoMo's adversarial questions left out, asked openly with the trap
     as gold (MemGAS), or posed as the official two-way choice whose order `seed` decides.
     `longmemeval_gold`: gold sessions as MemGAS or as LongMemEval's own code finds them.
-    `labels`: LoCoMo's labels as published, or the subset that a public audit found sound.
     """
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
@@ -44,7 +43,6 @@ class Rules(Settings):
     evidence: Literal["memgas", "repaired"] = "repaired"
     category5: Literal["exclude", "trap", "official"] = "exclude"
     longmemeval_gold: Literal["memgas", "official"] = "official"
-    labels: Literal["original", "audited"] = "original"
     seed: int = 0
 
 

@@ -32,7 +32,8 @@ class LoCoMo(Benchmark):
 
     `all`: every machine caption (1,226 turns; MemGAS, MemoryOS), `with_url`: only where the
     image's address is given too (910; A-Mem), `none`. The image search words are never used:
-    some gold answers leak from them.
+    some gold answers leak from them. `labels=audited` keeps the questions whose labels a public
+    audit found sound: a second figure, never the main one.
     """
 
     name: ClassVar[str] = "locomo"
@@ -49,6 +50,7 @@ class LoCoMo(Benchmark):
 
     release: Literal["official", "custom"] = "official"
     captions: Literal["all", "with_url", "none"] = "all"
+    labels: Literal["original", "audited"] = "original"
 
     def release_name(self) -> str:
         """Return `official` or `custom`."""
@@ -66,7 +68,7 @@ class LoCoMo(Benchmark):
             raise UserError(
                 f"{path} holds an {type(records).__name__}, not LoCoMo's list of samples."
             )
-        audit = self._audit(found) if rules.labels == "audited" else None
+        audit = self._audit(found) if self.labels == "audited" else None
         for position, record in enumerate(records):
             where = f"{path.name}, sample {position + 1}"
             name = need(record, "sample_id", str, where)

@@ -186,7 +186,7 @@ def test_real_numeric_answers_are_text(real):
 @pytest.mark.data
 def test_real_audit(real):
     real("locomo/label_audit/errors.json")
-    audited = [q for x in LoCoMo().load(Rules(labels="audited")) for q in x.questions]
+    audited = [q for x in LoCoMo(labels="audited").load(Rules()) for q in x.questions]
     by_category = Counter(q.category for q in audited)
     assert [by_category[c] for c in "1234"] == [282 - 28, 321 - 26, 96 - 9, 841 - 36]
     corrected = [q for q in audited if "audit" in q.extra]
@@ -426,7 +426,7 @@ def test_a_fault_names_file_and_place(load, break_it, message):
 
 def test_the_audit_covers_the_official_file_only(load):
     with pytest.raises(UserError, match="official LoCoMo file only"):
-        load(record(), Rules(labels="audited"))
+        load(record(), labels="audited")
 
 
 # ------------------------------------------------------------------ the sample

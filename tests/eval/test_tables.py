@@ -59,6 +59,7 @@ def manifest(**changes):
         "identity": {
             "models": {"encoder": {"model": changes.get("encoder", "facebook/contriever")}},
             "prompts": changes.get("prompts", {}),
+            "dataset": {"settings": {"labels": changes.get("labels")}},
         },
         "configuration": {"prompts": {"dir": changes.get("dir")}},
         "judging": None,
@@ -76,6 +77,7 @@ def manifest(**changes):
         ({"cut": "first 1 conversations"}, "cut"),
         ({"is_sample": True, "cut": "x"}, "sample"),
         ({"release": "custom"}, "other model"),
+        ({"labels": "audited"}, "other model"),
     ],
 )
 def test_levels(changes, expected) -> None:

@@ -35,7 +35,8 @@ def differences(manifest: Mapping[str, Any], setting: Mapping[str, str]) -> list
         ours = models.get(role)
         if ours is not None and not same_model(model_name(ours), wanted):
             found.append(f"{role}: {model_name(ours)} (paper: {wanted})")
-    if manifest["identity"]["prompts"]:
+    asks = any(role in models for role in ("main", "auxiliary", "judge"))
+    if asks and manifest["identity"]["prompts"]:
         found.append("prompts: ours" if not _own(manifest) else "prompts: the user's own files")
     return found
 

@@ -57,7 +57,8 @@ def manifest(**changes):
     return {
         "dataset_info": info,
         "identity": {
-            "models": {"encoder": {"model": changes.get("encoder", "facebook/contriever")}},
+            "models": {"encoder": {"model": changes.get("encoder", "facebook/contriever")}}
+            | ({"main": {"model": "m"}} if "prompts" in changes else {}),
             "prompts": changes.get("prompts", {}),
             "dataset": {"settings": {"labels": changes.get("labels")}},
         },
@@ -82,8 +83,14 @@ def manifest(**changes):
 )
 def test_levels(changes, expected) -> None:
     found = level(manifest(**changes), {"encoder": "contriever"})
-    # a user's own prompts are the authors' only if the user says so by naming the folder
-    assert found == ("exact" if expected == "exact" else expected)
+    assert found == expected
+
+
+def test_prompts_that_no_model_read_make_no_difference() -> None:
+    unread = manifest()
+    unread["identity"]["prompts"] = {"a": "1"}
+    assert differences(unread, {}) == []
+    assert level(unread, {"encoder": "contriever"}) == "exact"
 
 
 def test_differences_name_ours_and_the_papers() -> None:

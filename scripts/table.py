@@ -72,7 +72,16 @@ def main() -> int:
         f"{totals.built} memories built; {totals.paid_calls} chat calls made, "
         f"{totals.stored_calls} from the store; {resources().embedded()} texts embedded",
         highlight=False,
+        soft_wrap=True,
     )
+    if totals.schema_calls:
+        share = 100 * totals.valid_replies / totals.schema_calls
+        console.print(
+            f"replies valid against their schema: {share:.1f} % of {totals.schema_calls}",
+            highlight=False,
+        )
+    if totals.missing:
+        console.print(f"{totals.missing} rows could not be run here; the reasons are above")
     return FAILED_QUESTIONS if totals.failed else 0
 
 

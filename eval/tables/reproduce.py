@@ -15,6 +15,7 @@ from eval.progress import Board
 from eval.resources import Resources
 from eval.run import Finished
 from eval.spec import RunSpec
+from eval.summary import costs
 from eval.tables.fill import (
     FilledBlock,
     FilledRow,
@@ -40,6 +41,8 @@ class Totals:
     stored_calls: int = 0
     runs: int = 0
     missing: int = 0
+    schema_calls: int = 0
+    valid_replies: float = 0.0
 
     def add(self, finished: Finished) -> None:
         """Add one run."""
@@ -49,6 +52,9 @@ class Totals:
         self.built += finished.built
         self.paid_calls += finished.paid_calls
         self.stored_calls += finished.stored_calls
+        found = costs(finished.records, finished.builds, finished.judgements)
+        self.schema_calls += found["schema_calls"]
+        self.valid_replies += found["schema_calls"] * (found["valid_json"] or 0.0)
 
 
 class Runs:

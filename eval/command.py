@@ -12,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from eval import summary
-from eval.config import CONFIGS, ROOT, compose, from_hydra, single_job
+from eval.config import CONFIGS, ROOT, compose, from_hydra, jobs_to_check
 from eval.judging import Judging
 from eval.preflight import preflight
 from eval.prices import PriceList
@@ -51,8 +51,11 @@ async def carry_out(spec: RunSpec, board: Board) -> Finished:
 
 def sweep_or_run(arguments: Sequence[str]) -> int:
     """Run what the command line asks for; returns the exit status."""
+    flags = [a for a in arguments if a.startswith("-")]
     overrides = [a for a in arguments if not a.startswith("-")]
-    compose(single_job(overrides))  # a typo ends here, with a sentence
+    sweep = any(flag in ("-m", "--multirun") for flag in flags)
+    for checked in jobs_to_check(overrides, sweep=sweep):  # a typo ends here, before any run
+        RunSpec.of(compose(checked), resources(), ROOT)
     worst = 0
 
     @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="run")
@@ -72,6 +75,6 @@ def sweep_or_run(arguments: Sequence[str]) -> int:
         worst = max(worst, FAILED_QUESTIONS if finished.failed else 0)
         return worst
 
-    sys.argv = [sys.argv[0], *arguments]
+    sys.argv = [sys.argv[0], *flags, *overrides]
     job()
     return worst

@@ -67,20 +67,37 @@ def from_hydra(
     return RunConfig({str(k): v for k, v in values.items()}, kept)
 
 
-def single_job(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides with each sweep replaced by its first value, to validate a sweep."""
+def jobs_to_check(overrides: Sequence[str], *, sweep: bool) -> list[list[str]]:
+    """Return jobs in which every value of a sweep occurs, to validate it before its first run.
+
+    The first job has each sweep's first value; each further one has one other value. Raises
+    `UserError` for what cannot be read, or for several values without `-m`.
+    """
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
     except HydraException as error:
-        raise UserError(str(error).splitlines()[0]) from error
-    return [_first(override) for override in parsed]
+        raise UserError(
+            f"{' '.join(str(error).splitlines()[0].split())}: settings are given as key=value; "
+            "scripts/run.py --help lists them."
+        ) from error
+    choices = [_choices(override) for override in parsed]
+    swept = next((o for o, c in zip(parsed, choices, strict=True) if len(c) > 1), None)
+    if swept is not None and not sweep:
+        raise UserError(f"{swept.input_line} names several values: add -m to sweep over them.")
+    first = [values[0] for values in choices]
+    others = [
+        [*first[:i], value, *first[i + 1 :]]
+        for i, values in enumerate(choices)
+        for value in values[1:]
+    ]
+    return [first, *others]
 
 
-def _first(override: Override) -> str:
+def _choices(override: Override) -> list[str]:
     if not override.is_sweep_override():
-        return str(override.input_line)
-    value = next(iter(override.sweep_string_iterator()))
-    return f"{override.get_key_element()}={value}"
+        return [str(override.input_line)]
+    key = override.get_key_element()
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]
 
 
 def _apply_preset(config: DictConfig, overrides: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from eval.judging import Judging
 from eval.records import read_records
@@ -30,6 +31,8 @@ async def preflight(spec: RunSpec, judging: Judging | None) -> None:
         models_in_order = models_in_order and not fault
     if models_in_order and "encoder" in spec.needs:
         faults += await _encoder(spec)
+    if not faults:
+        faults += _own_prompts(spec)
     if models_in_order and not faults:
         faults += list(_prompts(spec, roles))
     if faults:
@@ -68,6 +71,18 @@ def _system(spec: RunSpec) -> list[str]:
     except UserError as error:
         return [str(error)]
     return []
+
+
+def _own_prompts(spec: RunSpec) -> list[str]:
+    """Refuse a folder of prompts of which this run would use none."""
+    folder = spec.config.values["prompts"]["dir"]
+    if not folder:
+        return []
+    used = set(spec.identity["prompts"])
+    found = {p.relative_to(folder).with_suffix("").as_posix() for p in Path(folder).rglob("*.txt")}
+    if found & used:
+        return []
+    return [f"prompts.dir={folder} holds none of this run's prompts: {', '.join(sorted(used))}."]
 
 
 def _folders(spec: RunSpec) -> list[str]:

@@ -145,6 +145,11 @@ class _Run:
             for file in (self.records, self.builds, self.judgements):
                 if file is not None:
                     file.close()
+        if not self.order and self.shard.of == 1:
+            raise UserError(
+                f"dataset={self.spec.dataset_name}: no question is left to ask under protocol "
+                f"{self.spec.protocol.name} and this cut."
+            )
         finished = Finished(
             self.spec,
             self.records.finish(self.order),

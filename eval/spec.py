@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from pydantic import Field
+
 from eval.answering import PromptAnswerer
 from eval.config import RunConfig
 from eval.protocol import Protocol
@@ -36,8 +38,8 @@ _STAGES: dict[str, tuple[Stage, ...]] = {
 class Concurrency(Settings):
     """How much is in flight at once; never changes a result."""
 
-    conversations: int = 4
-    questions: int = 16
+    conversations: int = Field(4, ge=1)
+    questions: int = Field(16, ge=1)
 
 
 @dataclass
@@ -62,6 +64,9 @@ class RunSpec:
         `root` is what relative paths are relative to: the checkout.
         """
         values = config.values
+        for section in ("dataset", "method", "protocol", "encoder", "llm", "stage"):
+            if not values.get(section):
+                raise UserError(f"A run needs a '{section}': choose one with {section}=…")
         stage = values["stage"]
         if stage not in _STAGES:
             raise UserError(f"stage={stage} is not a stage.{suggest(str(stage), _STAGES)}")

@@ -160,7 +160,7 @@ class Endpoint:
         """Reach the server and find the model, or raise `UserError`; under 5 s if it is away."""
         import openai
 
-        self._tokens.load()
+        self._client()  # a missing key is told at once
         try:
             async with asyncio.timeout(4.5):
                 listed = await self._client().with_options(timeout=4.0).models.list()
@@ -176,6 +176,7 @@ class Endpoint:
             ids = []  # many servers list no models
         except Exception:
             ids = []
+        self._tokens.load()
         if any(same_model(self._model, known) for known in ids):
             return
         probe = Request((Message("user", "Say yes."),), 1)

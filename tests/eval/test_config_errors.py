@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eval.command import sweep_or_run
-from eval.config import compose, single_job
+from eval.config import compose, jobs_to_check
 from eval.resources import Resources
 from eval.spec import RunSpec
 from eval.typed import resolve
@@ -70,13 +70,35 @@ def test_a_preset_stands_between_the_file_and_the_command_line() -> None:
         compose(["preset=offical"])
 
 
-def test_a_sweep_is_validated_by_its_first_job() -> None:
-    assert single_job(["method.ask.alpha=1,2,3", "method=memgas"]) == [
-        "method.ask.alpha=1",
-        "method=memgas",
+def test_every_value_of_a_sweep_is_validated_before_its_first_run() -> None:
+    assert jobs_to_check(["method.ask.alpha=1,2,3", "method=memgas"], sweep=True) == [
+        ["method.ask.alpha=1", "method=memgas"],
+        ["method.ask.alpha=2", "method=memgas"],
+        ["method.ask.alpha=3", "method=memgas"],
     ]
     with pytest.raises(UserError, match="Did you mean 'method.ask.alpha'"):
         sweep_or_run(["-m", "method.ask.alfa=1,2"])
+    with pytest.raises(UserError, match="method.ask.alpha='x'"):
+        sweep_or_run(["-m", "method.ask.alpha=1,x"])
+    with pytest.raises(UserError, match="Did you mean 'bm25'"):
+        sweep_or_run(["method=bm25,bm52", "-m"])
+    with pytest.raises(UserError, match="add -m to sweep"):
+        sweep_or_run(["method=bm25,full"])
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("concurrency.conversations=0", "concurrency.conversations=0"),
+        ("concurrency.questions=-1", "concurrency.questions=-1"),
+        ("~method", "A run needs a 'method'"),
+        ("foo", "settings are given as key=value"),
+    ],
+)
+def test_what_would_hang_or_crash_is_refused(override: str, sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        sweep_or_run([override])
+    assert sentence in str(error.value)
 
 
 def test_a_target_that_does_not_exist_is_one_sentence() -> None:

@@ -77,3 +77,24 @@ async def test_a_finished_run_loads_no_model(bench) -> None:
     assert nothing_left(judged, None)
     assert not nothing_left(judged, Judging.of(judged)), "the judge has still to judge"
     assert not nothing_left(bench.spec("resume=false"), None)
+
+
+async def test_wandb_is_asked_for_before_it_is_needed(bench, monkeypatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    await preflight(bench.spec(), None)
+    with pytest.raises(UserError, match="pip install wandb"):
+        await preflight(bench.spec("wandb.mode=offline"), None)
+    with pytest.raises(UserError, match="Did you mean 'offline'"):
+        bench.spec("wandb.mode=ofline")
+
+
+async def test_a_folder_without_any_prompt_of_the_run_is_refused(bench, tmp_path) -> None:
+    folder = tmp_path / "mine"
+    (folder / "answring").mkdir(parents=True)
+    (folder / "answring" / "short.txt").write_text("### user\n${question}\n")
+    with pytest.raises(UserError, match="holds none of this run's prompts: answering/short"):
+        await preflight(bench.spec(f"prompts.dir={folder}"), None)
+    (folder / "answring").rename(folder / "answering")
+    await preflight(bench.spec(f"prompts.dir={folder}"), None)

@@ -218,3 +218,9 @@ async def test_a_judge_keeps_its_verdicts_beside_the_records(bench) -> None:
     again = await bench.run("protocol=memgas", "judge.repeats=2")
     assert again.asked == 0, "another judge never touches the answers"
     assert len(FakeBackend.requests) > asked
+
+
+async def test_a_run_without_any_question_is_refused(bench) -> None:
+    with pytest.raises(UserError, match="no question is left"):
+        await bench.run("protocol.rules.categories=['1']", "dataset.max_sessions=1",
+                        "dataset.max_conversations=1")  # fmt: skip

@@ -69,11 +69,11 @@ data: $(READY) ## fetch LoCoMo and GVD (4 MB), or say what to put where
 
 ##@ Develop
 
-test: $(READY) ## every test but the GPU ones
-	@$(BIN)/pytest -m "not gpu"
+test: $(READY) ## the test suite, the embedded models included (some 7 minutes)
+	@$(BIN)/pytest -m "not gpu and not slow"
 
-test-fast: $(READY) ## without the tests that load models
-	@$(BIN)/pytest -m "not gpu and not slow" -q
+test-all: $(READY) ## the slow tests too, and those for a GPU where there is one
+	@$(BIN)/pytest
 
 lint: $(READY) ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
@@ -93,4 +93,4 @@ clean: ## remove results (stores too: what was paid for is lost) and caches
 	rm -rf results/runs results/stores results/tables results/figures .mypy_cache .ruff_cache .pytest_cache
 
 .PHONY: help reproduce-table1 reproduce-retrieval reproduce sweep-depth sweep-lambda sweep-alpha \
-	ablation-mgretrieval ablation-memgas data test test-fast lint setup clean
+	ablation-mgretrieval ablation-memgas data test test-all lint setup clean

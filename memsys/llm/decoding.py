@@ -108,7 +108,7 @@ class Decoder:
         )
         self._prefixes.add(tokens, self._slab.save(row, len(tokens)))
         self._active.append(task)
-        self._write([task], logits, alone=start == 0)
+        self._write([task], logits)
         return self._leave([task]) != []
 
     @torch.inference_mode()
@@ -125,7 +125,7 @@ class Decoder:
             mask[:, None, None],
             self._slab,
         )
-        self._write(tasks, logits, alone=False)
+        self._write(tasks, logits)
         return self._leave(tasks)
 
     def retreat(self) -> list[Task]:
@@ -159,12 +159,12 @@ class Decoder:
         logits: Tensor = output.logits[:, -1].float()
         return logits
 
-    def _write(self, tasks: list[Task], logits: Tensor, *, alone: bool) -> None:
+    def _write(self, tasks: list[Task], logits: Tensor) -> None:
         """Choose the next token of each reply and write it."""
         chosen, near = self._choose(tasks, logits)
         for row, task in enumerate(tasks):
             token = chosen[row]
-            if near[row] and self._exact and not alone:
+            if near[row] and self._exact:
                 token = self._choose([task], self._alone(task))[0][0]
                 self.recomputed += 1
             left = task.limit - len(task.written)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memsys.llm.batching import Batcher
     from memsys.llm.decoding import Decoder
 
-DECODING = 1
+DECODING = 2
 """Raised whenever the way that replies are decoded changes them."""
 
 

@@ -32,7 +32,7 @@ class Slab(Cache):
         super().__init__(layers=[])
         self._shape = layers, heads, dimension
         self._dtype, self._device = dtype, device
-        self._store = torch.empty(0)
+        self._store = torch.zeros(0)
         self.rows = self.tokens = 0
         self._row, self._start = 0, 0
         self._lengths: Tensor | None = None
@@ -56,14 +56,15 @@ class Slab(Cache):
         if not keep:
             self.drop()  # give the old memory back before asking for the new
         shape = layers, 2, rows, heads, tokens, dimension
-        self._store = torch.empty(shape, dtype=self._dtype, device=self._device)
+        # zeros, not empty: a masked position weighs 0, and 0 times a leftover NaN is NaN
+        self._store = torch.zeros(shape, dtype=self._dtype, device=self._device)
         if keep:
             self._store[:, :, :keep, :, : self.tokens] = old[:, :, :keep]
         self.rows, self.tokens = rows, tokens
 
     def drop(self) -> None:
         """Free the memory."""
-        self._store = torch.empty(0)
+        self._store = torch.zeros(0)
         self.rows = self.tokens = 0
 
     def at_prompt(self, row: int, start: int) -> None:

@@ -205,3 +205,9 @@ def test_on_cuda_replies_equal_those_of_the_cpu(tiny, model):
     some = prompts(16, shared=50)
     on_gpu = run(decoder(moved.eval().to("cuda")), [Task(p, 20) for p in some])
     assert on_gpu == run(decoder(model), [Task(p, 20) for p in some])
+
+
+def test_new_room_in_the_cache_holds_no_leftovers(model):
+    slab = decoder(model)._slab
+    slab.fit(3, 64, keep=0)
+    assert torch.count_nonzero(slab._store) == 0  # a leftover NaN would spoil masked positions

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 
 from baselines.amem.notes import Note, NoteText, evolve, expand, notes_of
 from baselines.amem.replies import Analysis, Evolution, Keywords
-from baselines.fitting import render_to_fit
 from memsys.dialogue import Query, Session
 from memsys.encoders.protocol import Vectors
+from memsys.llm.fitting import render_to_fit
 from memsys.llm.structured import Structured, ask_json
 from memsys.retrieval.ranking import descending, largest
 from memsys.retrieval.vector_index import similarities

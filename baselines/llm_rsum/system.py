@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from baselines.fitting import render_to_fit
 from baselines.llm_rsum.states import (
     EMPTY,
     new_sentences,
@@ -21,6 +20,7 @@ from baselines.llm_rsum.states import (
 from baselines.vectors import grown
 from memsys.dialogue import Query, Session
 from memsys.llm import ledger
+from memsys.llm.fitting import render_to_fit
 from memsys.rendering import dated_text
 from memsys.retrieval.ranking import descending
 from memsys.settings import Settings

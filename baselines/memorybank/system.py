@@ -11,12 +11,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from baselines.fitting import render_to_fit
 from baselines.memorybank.days import Day, add_sessions, body, dated_lines, days_of
 from baselines.memorybank.forgetting import Rule, retained, strength_and_age
 from memsys.dialogue import Query, Session
 from memsys.encoders.protocol import Vectors
 from memsys.llm import ledger
+from memsys.llm.fitting import render_to_fit
 from memsys.retrieval.ranking import descending
 from memsys.retrieval.vector_index import similarities
 from memsys.settings import Settings

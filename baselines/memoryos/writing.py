@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from baselines.fitting import render_to_fit
 from baselines.memoryos.pages import Page
 from baselines.memoryos.replies import Facts, Persona, Theme, Themes, read_flag, read_keywords
 from baselines.memoryos.settings import MemoryOSAsk, MemoryOSBuild
 from memsys.llm import ledger
+from memsys.llm.fitting import render_to_fit
 from memsys.llm.structured import ask_json
 from memsys.system import Tools
 

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baselines.fitting import render_to_fit
 from baselines.memr3.chunking import cut_blocks, flatten
 from baselines.memr3.controller import ACTIONS, Action, State, Step, forced, route
 from baselines.memr3.settings import MemR3Ask, MemR3Build
@@ -16,6 +15,7 @@ from memsys.dialogue import Query, Session
 from memsys.encoders.protocol import Vectors
 from memsys.errors import ChatFailure
 from memsys.llm import ledger
+from memsys.llm.fitting import render_to_fit
 from memsys.llm.structured import ask_json
 from memsys.mgretrieval.rewriting import rewrite
 from memsys.retrieval.ranking import descending

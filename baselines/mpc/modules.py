@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from baselines.fitting import render_to_fit
 from memsys.dialogue import Query
 from memsys.llm import ledger
+from memsys.llm.fitting import render_to_fit
 from memsys.llm.structured import ask_json
 from memsys.system import Tools
 

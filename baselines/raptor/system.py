@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from baselines.fitting import render_to_fit
 from baselines.raptor.chunks import Chunk, Piece, chunks, join
 from baselines.raptor.clustering import Clustering, check
 from baselines.raptor.tree import collapsed, cosines, grow, traverse
 from memsys.dialogue import Query, Session
 from memsys.llm import ledger
+from memsys.llm.fitting import render_to_fit
 from memsys.rendering import plain_line
 from memsys.retrieval.ranking import descending
 from memsys.settings import Settings

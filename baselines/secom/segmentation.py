@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from baselines.fitting import render_to_fit
 from memsys.llm import ledger
+from memsys.llm.fitting import render_to_fit
 from memsys.llm.structured import ask_json
 from memsys.system import Tools
 

@@ -15,9 +15,10 @@ from pydantic import BaseModel, Field
 
 from memsys.dialogue import Session
 from memsys.errors import UserError
+from memsys.llm.fitting import render_to_fit
 from memsys.llm.prompts import Prompt
 from memsys.llm.structured import ask_json
-from memsys.memgas.calls import ask_text, fitted
+from memsys.memgas.calls import ask_text
 from memsys.memgas.settings import MetadataSource
 from memsys.rendering import session_text
 from memsys.system import Tools
@@ -107,10 +108,11 @@ async def _merged(
 ) -> Metadata:
     if not session.turns:
         return Metadata()
-    messages = fitted(
+    messages = render_to_fit(
         tools.chat,
         _prompt(tools, "metadata"),
         cut="dialogue",
+        role="main",
         max_tokens=max_tokens,
         event="memgas.metadata",
         dialogue=_dialogue(session),

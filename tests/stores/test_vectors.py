@@ -184,7 +184,9 @@ def test_processes_write_at_once(tmp_path):
     assert reader.damaged == 0
     whole = shelf_in(tmp_path)
     assert len(whole) == 600 and holds(whole, range(600)) == list(range(600))
-    assert whole.verify().damaged == 0 and len(files(tmp_path, "keys")) == 3
+    assert whole.verify().damaged == 0
+    # a writer that starts last may find all its texts there, and then writes no file
+    assert 2 <= len(files(tmp_path, "keys")) <= 3
     reader.refresh()
     assert len(reader) == 600
 

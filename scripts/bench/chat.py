@@ -1,10 +1,10 @@
 """The in-process chat model: batched against one call at a time, and in which number format.
 
-    python scripts/bench/chat.py [--replies 16] [--repeats 3] [--dtypes float32,bfloat16]
+    python scripts/bench/chat.py [--full] [--json FILE]
 
 Prints load time, tokens a second (prompt reading and writing, alone and in batches), the ratio to
 transformers' own `generate` called prompt by prompt under the same grammar, and the share of
-replies that are valid for their schema. Medians over `--repeats`.
+replies that are valid for their schema.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ import asyncio
 import json
 import random
 import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import jsonschema
 import torch
+from rows import Row, finish, row
 
 from memsys.llm import loading, weights
 from memsys.llm.chat import Message, Reply, Request
@@ -94,13 +91,13 @@ def full(seed: int) -> Request:
     return Request(messages, 48, schema=ANSWER)
 
 
-def speeds(dtype: str, threads: int) -> Iterator[tuple[str, str]]:
+def speeds(dtype: str, threads: int) -> Iterator[tuple[str, float, str]]:
     """Load time and tokens a second of one number format."""
     source = weights.find(weights.SMOLLM2, None)
     tokenizer = loading.load_tokenizer(source)
     began = time.perf_counter()
     loaded = loading.load_model(source, tokenizer, "cpu", dtype, threads)  # type: ignore[arg-type]
-    yield f"{dtype}: load", f"{time.perf_counter() - began:.1f} s"
+    yield "seconds to load", time.perf_counter() - began, "s"
     ids = tokenizer(lines(900, random.Random(1))).input_ids
     for count, length in ((1, 512), (8, 512), (16, 512), (1, 2048)):
         decoder = Decoder(loaded.model, None, (), 16, loaded.room)
@@ -114,8 +111,9 @@ def speeds(dtype: str, threads: int) -> Iterator[tuple[str, str]]:
             written += decoder.active
             decoder.step()
         writing = time.perf_counter() - began
-        speed = f"reads {count * length / reading:.0f}, writes {written / writing:.0f} tokens/s"
-        yield f"{dtype}: {count} of {length} tokens", speed
+        size = f"{count} prompts of {length} tokens"
+        yield f"{size}, read", count * length / reading, "tokens/s"
+        yield f"{size}, written", written / writing, "tokens/s"
 
 
 def generate(chat: TransformersModel, request: Request) -> str:
@@ -164,38 +162,45 @@ async def compare(
     return [statistics.median(batched), statistics.median(single)], replies
 
 
-async def main() -> None:
-    """Measure and print one table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--replies", type=int, default=16)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--dtypes", default="float32,bfloat16")
-    parser.add_argument("--cases", default="short,long,shared")
-    parser.add_argument("--threads", type=int, default=0)
-    given = parser.parse_args()
-    for dtype in filter(None, given.dtypes.split(",")):
-        for name, value in speeds(dtype, given.threads):
-            print(f"{name:<34} {value}", flush=True)
-    chat = TransformersModel(device="cpu", threads=given.threads)
+async def ratios(cases: Sequence[str], replies: int, repeats: int) -> list[Row]:
+    """Return a row a case, and one for how many replies were valid."""
+    chat = TransformersModel(device="cpu")
     await chat.check()
     assert chat._decoder is not None
     REFERENCE["model"] = _plain(chat)
-    valid = total = 0
-    for case in filter(None, given.cases.split(",")):
+    rows, valid, total = [], 0, 0
+    for case in cases:
         name, make, bar = CASES[case]
-        (ours, theirs), replies = await compare(chat, make, given.replies, given.repeats)
-        ratio = theirs / ours
-        print(
-            f"{name:<34} {ours:.2f} s batched, {theirs:.2f} s one by one: {ratio:.1f} times "
-            f"(bar {bar}: {'holds' if ratio >= bar else 'missed'})",
-            flush=True,
-        )
-        for reply in replies:
-            total += 1
-            valid += _valid(reply.text, make(0).schema)
-    print(f"{'valid for its schema':<34} {valid} of {total}")
-    print(f"{'near ties decided alone':<34} {chat._decoder.recomputed}")
+        (ours, theirs), given = await compare(chat, make, replies, repeats)
+        rows.append(row(f"{name}, {replies} calls, beside one at a time", ours, theirs, "s", bar,
+                        more=False))  # fmt: skip
+        total += len(given)
+        valid += sum(_valid(reply.text, make(0).schema) for reply in given)
+    rows.append(
+        row(f"share of {total} replies valid for their schema", valid / total, None, "", 0.99)
+    )
     await chat.close()
+    return rows
+
+
+def formats(dtypes: Sequence[str]) -> list[Row]:
+    """Return how fast each number format reads and writes; the fastest is the default."""
+    rows = []
+    for dtype in dtypes:
+        for name, value, unit in speeds(dtype, 0):
+            rows.append(row(f"{dtype}: {name}", value, None, unit, None))
+    return rows
+
+
+def run(full: bool = False) -> list[Row]:
+    """Return the rows of all cases."""
+    rows = formats(("float32", "bfloat16") if full else ("float32",))
+    return rows + asyncio.run(ratios(list(CASES), 16, 3 if full else 1))
+
+
+def main() -> None:
+    """Measure and print."""
+    finish(run, argparse.ArgumentParser(description=__doc__.split("\n")[0]))
 
 
 def _plain(chat: TransformersModel) -> Any:
@@ -220,4 +225,4 @@ def _valid(text: str, schema: Any) -> bool:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

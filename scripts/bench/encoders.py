@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import random
 import statistics
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rows import finish, row
 
 from memsys.encoders.sentence import SentenceEncoder
 from memsys.encoders.service import BatchingEncoder
@@ -60,22 +60,6 @@ def beside(
         (ours, reference)[i % 2]()
         seconds[i % 2].append(time.perf_counter() - started)
     return statistics.median(seconds[0]), statistics.median(seconds[1])
-
-
-def row(
-    case: str, ours: float, reference: float | None, unit: str, bar: float, more: bool = True
-) -> dict[str, Any]:
-    """Return one row: `bar` is for the ratio, or for our value where there is no reference."""
-    value = ours if reference is None else ours / reference
-    return {
-        "case": case,
-        "ours": ours,
-        "reference": reference,
-        "unit": unit,
-        "ratio": None if reference is None else value,
-        "bar": bar,
-        "holds": value >= bar if more else value <= bar,
-    }
 
 
 def throughput(full: bool) -> list[dict[str, Any]]:
@@ -160,20 +144,7 @@ def run(full: bool = False) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="more texts, more repeats")
-    parser.add_argument("--json", type=Path, help="write the rows there, too")
-    options = parser.parse_args()
-    rows = run(options.full)
-    print("| case | ours | reference | ratio | bar | holds |\n|---|---|---|---|---|---|")
-    for r in rows:
-        cells = [
-            "" if value is None else f"{value:,.3g}" if value < 100 else f"{value:,.0f}"
-            for value in (r["ours"], r["reference"], r["ratio"], r["bar"])
-        ]
-        print(f"| {r['case']} | {' | '.join(cells)} | {'yes' if r['holds'] else 'no'} |")
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    finish(run, argparse.ArgumentParser(description=__doc__.splitlines()[0]))
 
 
 if __name__ == "__main__":

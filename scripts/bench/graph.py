@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rows import exact, finish, row
 from threadpoolctl import threadpool_limits
 
 from memsys.memgas.graph import new_edges
@@ -47,28 +46,6 @@ def seconds(work: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
     return statistics.median(times), result
 
 
-def row(
-    case: str, ours: float, reference: float | None = None, bar: float | None = None
-) -> dict[str, Any]:
-    """Return one row, in seconds: `bar` is the least speed-up, or our most where alone."""
-    ratio = None if reference is None else reference / ours
-    holds = bar is None or (ours <= bar if ratio is None else ratio >= bar)
-    return {
-        "case": case,
-        "ours": ours,
-        "reference": reference,
-        "unit": "s",
-        "ratio": ratio,
-        "bar": bar,
-        "holds": holds,
-    }
-
-
-def exact(case: str, difference: float, bar: float) -> dict[str, Any]:
-    """Return a row about a difference that must not exceed `bar`."""
-    return row(case, difference, None, bar) | {"unit": ""}
-
-
 def nodes(sessions: int, seed: int = 0) -> Any:
     """Return random unit vectors for four nodes a session."""
     random = np.random.default_rng([sessions, seed])
@@ -83,9 +60,16 @@ def graphs(sessions: int, bar: float | None) -> tuple[list[dict[str, Any]], Any,
     insertion, _ = seconds(lambda: new_edges(vectors, sessions - 1, Association()), 15)
     different = len(set(map(tuple, edges)) ^ set(map(tuple, expected))) / max(1, len(expected))
     rows = [
-        row(f"graph of {sessions:,} sessions, beside scikit-learn", ours, reference, bar),
+        row(
+            f"graph of {sessions:,} sessions, beside scikit-learn",
+            ours,
+            reference,
+            "s",
+            bar,
+            more=False,
+        ),
         exact(f"share of {len(expected):,} edges that differ", different, 0.005),
-        row(f"one more session for {sessions:,}", insertion),
+        row(f"one more session for {sessions:,}", insertion, None, "s", None, more=False),
     ]
     return rows, edges, insertion
 
@@ -103,12 +87,12 @@ def pageranks(sessions: int, edges: Any, bar: float | None) -> list[dict[str, An
     reference, theirs = seconds(lambda: by_networkx(edges, size, restarts), 1)
     case = f"{QUESTIONS} PageRanks on {sessions:,} sessions"
     rows = [
-        row(f"{case}, beside networkx", ours, reference, bar),
+        row(f"{case}, beside networkx", ours, reference, "s", bar, more=False),
         exact("largest difference of a node's mass", float(np.abs(mine - theirs).max()), 1e-10),
     ]
     if importlib.util.find_spec("igraph") is not None:
         reference, _ = seconds(lambda: by_igraph(edges, size, restarts), 1)
-        rows.append(row(f"{case}, beside igraph", ours, reference, bar))
+        rows.append(row(f"{case}, beside igraph", ours, reference, "s", bar, more=False))
     return rows
 
 
@@ -141,7 +125,7 @@ def many_graphs(measured: int) -> dict[str, Any]:
     sets = [nodes(LARGE, seed) for seed in range(measured)]
     spent, _ = seconds(lambda: [new_edges(vectors, 0, Association()) for vectors in sets], 1)
     case = f"{LARGE} graphs of {LARGE} sessions, extrapolated from {measured}"
-    return row(case, spent * LARGE / measured, None, 300)
+    return row(case, spent * LARGE / measured, None, "s", 300, more=False)
 
 
 def run(full: bool = False) -> list[dict[str, Any]]:
@@ -166,18 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--full", action="store_true", help="to 2,000 sessions")
-    parser.add_argument("--json", type=Path, help="write the rows there, too")
-    options = parser.parse_args()
-    rows = run(options.full)
-    print("| case | ours | reference | ratio | bar | holds |\n|---|---|---|---|---|---|")
-    for r in rows:
-        cells = [
-            "" if r[k] is None else f"{r[k]:,.3g}" for k in ("ours", "reference", "ratio", "bar")
-        ]
-        print(f"| {r['case']} | {' | '.join(cells)} | {'yes' if r['holds'] else 'no'} |")
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    finish(run, parser)
 
 
 if __name__ == "__main__":

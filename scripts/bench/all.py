@@ -1,0 +1,111 @@
+"""All benches, one after another, as one table.
+
+    python scripts/bench/all.py [--full] [--only NAME ...] [--write docs/performance.md]
+
+Each bench runs in a process of its own. `--write` puts the table between the marks of a page, so
+that every figure there comes from here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+
+from rows import Row, markdown
+
+HERE = Path(__file__).resolve().parent
+BENCHES = {
+    "engine": "The engine keeps the endpoint busy",
+    "graph": "MemGAS at scale",
+    "encoders": "Encoders",
+    "chat": "The in-process chat model",
+    "scoring": "Scoring and start-up",
+}
+START, END = "<!-- bench: from here -->", "<!-- bench: to here -->"
+
+
+def measured(name: str, full: bool) -> list[Row]:
+    """Run one bench; a bench that breaks is a row that does not hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "rows.json"
+        command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(out)]
+        done = subprocess.run(command + ["--full"] * full, capture_output=True, text=True)
+        if done.returncode:
+            print(done.stderr[-2000:], file=sys.stderr)
+            return [
+                {
+                    "case": f"{name}: broke",
+                    "ours": None,
+                    "reference": None,
+                    "unit": "",
+                    "ratio": None,
+                    "bar": 0,
+                    "holds": False,
+                }
+            ]
+        rows: list[Row] = json.loads(out.read_text(encoding="utf-8"))
+        return rows
+
+
+def machine() -> str:
+    """Describe this machine in a line."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    import torch
+
+    cards = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    gpu = ", ".join(cards) or "no GPU"
+    cores = len(os.sched_getaffinity(0))
+    return f"{cores} cores of {model}, {gpu}, Python {platform.python_version()}"
+
+
+def write(page: Path, text: str) -> None:
+    """Put the table between the marks of a page."""
+    old = page.read_text(encoding="utf-8")
+    head, _, rest = old.partition(START)
+    _, mark, tail = rest.partition(END)
+    if not mark:
+        raise SystemExit(f"error: {page} lacks the marks {START} and {END}.")
+    page.write_text(f"{head}{START}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+
+
+def main() -> int:
+    """Measure and print; the exit status is 1 if a bar does not hold."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--full", action="store_true", help="all sizes, more repeats")
+    parser.add_argument("--only", nargs="+", choices=list(BENCHES), default=list(BENCHES))
+    parser.add_argument("--write", type=Path, help="a page with the marks")
+    options = parser.parse_args()
+    began = time.perf_counter()
+    parts, worst = [], 0
+    for name in options.only:
+        rows = measured(name, options.full)
+        parts.append(f"### {BENCHES[name]}\n\n{markdown(rows)}")
+        print(f"\n{parts[-1]}", flush=True)
+        worst = max(worst, int(any(not r["holds"] for r in rows)))
+    minutes = (time.perf_counter() - began) / 60
+    size = "full" if options.full else "quick"
+    head = f"Measured {date.today()}, {size}, {minutes:.0f} minutes: {machine()}."
+    print(f"\n{head}")
+    if options.write:
+        write(options.write, "\n\n".join([head, *parts]))
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,28 +1,26 @@
-"""The command behind `scripts/run.py`: one run, or a sweep through Hydra's launchers."""
+"""Carrying out one run: models and event loop of this process, checks, budget, scores."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Sequence
 from functools import cache
 
-import hydra
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
-
 from eval import summary
-from eval.config import CONFIGS, ROOT, compose, from_hydra, jobs_to_check
+from eval.budget import Budget, check_prices
+from eval.config import CONFIGS
 from eval.judging import Judging
+from eval.plan.against import compare, planned_for, said
 from eval.preflight import preflight
 from eval.prices import PriceList
 from eval.progress import Board
 from eval.resources import Resources
 from eval.run import Finished, run
 from eval.spec import RunSpec
+from eval.stopping import listen
 from eval.timing import measure_times
-from memsys.cli import FAILED_QUESTIONS
-from memsys.errors import MemsysError
+from eval.tracking import follow_run
+from eval.typed import validated
+from memsys.llm.chat import Role
 
 
 @cache
@@ -33,48 +31,51 @@ def resources() -> Resources:
 
 @cache
 def runner() -> asyncio.Runner:
-    """Return this process's event loop: connections and models outlive a job of a sweep."""
+    """Return this process's event loop: connections and models outlive a job of a sweep.
+
+    From now on Ctrl-C and SIGTERM stop the work in order.
+    """
+    listen(resources().brake)
     return asyncio.Runner()
 
 
 async def carry_out(spec: RunSpec, board: Board) -> Finished:
-    """Check, run and score one run."""
+    """Check, run and score one run; raises `Stopped` at the budget's end and after a signal."""
+    return await spec.resources.brake.hold(_carry_out(spec, board))
+
+
+async def _carry_out(spec: RunSpec, board: Board) -> Finished:
+    spec.resources.brake.check()
     judging = Judging.of(spec)
-    await preflight(spec, judging)
     prices = PriceList.read(CONFIGS)
+    _set_budget(spec, judging, prices)
+    await preflight(spec, judging)
     if spec.stage == "timing":
-        return await measure_times(spec, prices, board)
-    finished = await run(spec, prices, board, judging)
-    spec.tracking.log(finished, summary.score_run(finished, judging))
+        finished = await measure_times(spec, prices, board)
+        async with follow_run(spec, board) as following:  # only now: nothing is timed beside it
+            following.run(finished)
+        return finished
+    async with follow_run(spec, board) as following:
+        finished = await run(spec, prices, board, judging)
+        summary.score_run(finished, judging)
+        following.run(finished)
     return finished
 
 
-def sweep_or_run(arguments: Sequence[str]) -> int:
-    """Run what the command line asks for; returns the exit status."""
-    flags = [a for a in arguments if a.startswith("-")]
-    overrides = [a for a in arguments if not a.startswith("-")]
-    sweep = any(flag in ("-m", "--multirun") for flag in flags)
-    for checked in jobs_to_check(overrides, sweep=sweep):  # a typo ends here, before any run
-        RunSpec.of(compose(checked), resources(), ROOT)
-    worst = 0
+def show_plan(finished: Finished) -> None:
+    """Say how the run compares with the plan that was made for it, if one was."""
+    folder = finished.spec.folder
+    made = planned_for(folder, finished.spec.results / "plans")
+    if made is not None:
+        print(said(compare(folder, made)))  # noqa: T201
 
-    @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="run")
-    def job(config: DictConfig) -> int:
-        nonlocal worst
-        composed = HydraConfig.get()
-        mine = from_hydra(config, dict(composed.runtime.choices), list(composed.overrides.task))
-        try:
-            spec = RunSpec.of(mine, resources(), ROOT)
-            with Board(str(mine.values["progress"])) as board:
-                finished = runner().run(carry_out(spec, board))
-        except MemsysError as error:
-            # outside Hydra's own handling, which would print a traceback
-            print(f"error: {error}", file=sys.stderr)  # noqa: T201
-            sys.exit(error.exit_status)
-        summary.show(finished)
-        worst = max(worst, FAILED_QUESTIONS if finished.failed else 0)
-        return worst
 
-    sys.argv = [sys.argv[0], *flags, *overrides]
-    job()
-    return worst
+def _set_budget(spec: RunSpec, judging: Judging | None, prices: PriceList) -> None:
+    """Put the command's budget in force, before any model is asked."""
+    meter = spec.resources.meter
+    budget = validated(Budget, spec.config.values.get("budget") or {}, "budget")
+    roles: list[Role] = [role for role in ("main", "auxiliary") if role in spec.needs]
+    if judging is not None:
+        roles.append("judge")
+    check_prices(budget, [spec.backends[role].name for role in roles], prices, CONFIGS)
+    meter.budget, meter.prices = budget, prices

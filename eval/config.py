@@ -14,29 +14,60 @@ from typing import Any
 
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from eval.outside import config_names, outside_folders
 from memsys.errors import UserError, suggest
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 ROOT = CONFIGS.parent
 
 
+class OutsideConfigs(SearchPathPlugin):
+    """Lets Hydra find the configs of other packages, behind ours (see `eval.outside`)."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Append every such folder."""
+        for package, folder in outside_folders().items():
+            search_path.append(f"memsys-{package}", f"file://{folder}")
+
+
+Plugins.instance().register(OutsideConfigs)
+
+
 @dataclass(frozen=True)
 class RunConfig:
-    """A composed configuration as plain values, and which config of each group it took."""
+    """A composed configuration as plain values, and which config of each group it took.
+
+    `launcher` starts the jobs of a sweep; `basic` does so one after another in this process.
+    """
 
     values: Mapping[str, Any]
     choices: Mapping[str, str]
+    launcher: str = "basic"
 
     def without_paths(self) -> dict[str, Any]:
         """Return the values without this machine's folders."""
         return {key: value for key, value in self.values.items() if key != "paths"}
+
+
+def results_folder(settings: Sequence[str] = ()) -> Path:
+    """Return where a command with these settings writes: `paths.results`, or `results`."""
+    said = [s.partition("=")[2] for s in settings if s.startswith("paths.results=")]
+    return ROOT / (said[-1] if said else "results")
+
+
+def shown_path(path: Path) -> str:
+    """Return a path as people read it: relative to the checkout where it lies inside."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
 def compose(overrides: Sequence[str] = (), name: str = "run") -> RunConfig:
@@ -64,7 +95,8 @@ def from_hydra(
     values = OmegaConf.to_container(plain, resolve=True, throw_on_missing=True)
     assert isinstance(values, dict)
     kept = {k: v for k, v in choices.items() if not k.startswith("hydra/")}
-    return RunConfig({str(k): v for k, v in values.items()}, kept)
+    launcher = choices.get("hydra/launcher") or "basic"
+    return RunConfig({str(k): v for k, v in values.items()}, kept, launcher)
 
 
 def jobs_to_check(overrides: Sequence[str], *, sweep: bool) -> list[list[str]]:
@@ -121,6 +153,12 @@ def _yaml(text: str) -> Any:
     return OmegaConf.create(f"v: {text}").v
 
 
+_LAUNCHERS = (
+    " Ours are cores, slurm, slurm_here and ray_here (docs/scale.md); the first three need "
+    "pip install -e '.[launchers]'."
+)
+
+
 def _sentence(error: Exception, name: str, overrides: Sequence[str]) -> str:
     text = str(error)
     unknown = re.search(r"Could not override '([^']+)'", text)
@@ -130,7 +168,9 @@ def _sentence(error: Exception, name: str, overrides: Sequence[str]) -> str:
     missing = re.search(r"Could not find '([^']+)'", text)
     if missing:
         group, _, option = missing.group(1).rpartition("/")
-        options = [p.stem for p in (CONFIGS / group).glob("*.yaml")] if group else []
+        if group == "hydra/launcher":
+            return f"There is no launcher '{option}' here.{_LAUNCHERS}"
+        options = config_names(group) if group else []
         place = f"group '{group}'" if group else "'configs'"
         return f"There is no config '{option}' in {place}.{suggest(option, options)}"
     mandatory = re.search(r"Missing mandatory value: (\S+)", text)

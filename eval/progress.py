@@ -38,6 +38,7 @@ class Board:
         self.bars: Progress | None = None
         self._silent = mode == "off"
         self._runs: list[RunProgress] = []
+        self._all: list[RunProgress] = []
         self._last_line = time.monotonic()
         if mode == "auto" and sys.stderr.isatty():
             self.bars = Progress(
@@ -54,10 +55,27 @@ class Board:
     def add(self, run: RunProgress) -> None:
         """Take a run in."""
         self._runs.append(run)
+        self._all.append(run)
 
     def remove(self, run: RunProgress) -> None:
         """Leave a finished run out."""
         self._runs.remove(run)
+
+    def numbers(self) -> dict[str, float]:
+        """Return how far all runs of this command are, ended ones too; any thread may ask."""
+        runs = list(self._all)
+        found: dict[str, float] = {
+            "runs": len(runs),
+            "done": sum(run.done for run in runs),
+            "total": sum(run.total for run in runs),
+            "failed": sum(run.failed for run in runs),
+            "calls": sum(run.paid_calls + run.build_calls for run in runs),
+            "stored_calls": sum(run.cached_calls for run in runs),
+        }
+        dollars = [run.dollars for run in runs]
+        if None not in dollars:
+            found["usd"] = sum(known or 0.0 for known in dollars)
+        return found
 
     def line(self) -> None:
         """Where there are no bars, print a line now and then: one for all runs that go on."""
@@ -95,8 +113,8 @@ class RunProgress:
         self._task = board.bars.add_task(title, total=None, detail="") if board.bars else None
         board.add(self)
         self.total = self.done = self._reused = 0
-        self.failed = self.paid_calls = self._cached_calls = 0
-        self._dollars: float | None = 0.0
+        self.failed = self.paid_calls = self.cached_calls = 0
+        self.dollars: float | None = 0.0
         self._builds: list[Account] = []
         self._start = time.monotonic()
 
@@ -131,14 +149,14 @@ class RunProgress:
         """Enter chat calls: cached ones cost nothing now."""
         for call in calls:
             if call["cached"]:
-                self._cached_calls += 1
+                self.cached_calls += 1
                 continue
             self.paid_calls += 1
             cost = self._prices.cost([call])
-            if cost is None or self._dollars is None:
-                self._dollars = None
+            if cost is None or self.dollars is None:
+                self.dollars = None
             else:
-                self._dollars += cost
+                self.dollars += cost
         self._show()
 
     def answered(self, failed: bool) -> None:
@@ -155,11 +173,11 @@ class RunProgress:
         parts = [f"{rate:.1f} q/s" if rate >= 0.1 else f"{rate * 60:.1f} q/min"]
         if self._builds:
             parts.append(f"building {len(self._builds)} ({self.build_calls} calls)")
-        parts.append(f"{self.paid_calls} calls (+{self._cached_calls} stored)")
-        if self._dollars is None:
+        parts.append(f"{self.paid_calls} calls (+{self.cached_calls} stored)")
+        if self.dollars is None:
             parts.append("cost unknown: no price for a model")
         else:
-            parts.append(f"${self._dollars:.2f}")
+            parts.append(f"${self.dollars:.2f}")
         if self.failed:
             parts.append(f"{self.failed} failed")
         return " · ".join(parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from io import BufferedWriter
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -56,19 +56,27 @@ class RecordFile:
         self.records: dict[Key, Record] = {key_of(r): r for r in read_records(path)}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BufferedWriter = path.open("ab")
-            self._drop_torn_line()
+            self._file: FileIO = path.open("ab", buffering=0)
+            self._size = self._drop_torn_line()
         except OSError as error:
-            raise UserError(f"Cannot write {path}: {error.strerror}.") from error
+            raise self._unwritable(error) from error
 
     def append(self, record: Record) -> None:
-        """Add a record and hand it to the operating system before returning."""
-        self.records[key_of(record)] = record
+        """Add a record and hand it to the operating system before returning.
+
+        Raises `UserError` if it cannot be written (a full disk); no part of it is then left.
+        """
+        line = dumps(record) + b"\n"
         try:
-            self._file.write(dumps(record) + b"\n")
-            self._file.flush()
+            written = 0
+            while written < len(line):
+                written += self._file.write(line[written:]) or 0
         except OSError as error:
-            raise UserError(f"Cannot write {self.path}: {error.strerror}.") from error
+            # half a line would spoil the one that another question may still append
+            os.ftruncate(self._file.fileno(), self._size)
+            raise self._unwritable(error) from error
+        self._size += len(line)
+        self.records[key_of(record)] = record
 
     def finish(self, order: Sequence[Key]) -> list[Record]:
         """Close the file and rewrite it in benchmark order; returns the records in that order."""
@@ -77,21 +85,33 @@ class RecordFile:
         last = len(position)
         records = sorted(self.records.values(), key=lambda r: position.get(key_of(r), last))
         draft = self.path.with_suffix(".draft")
-        with draft.open("wb") as file:
-            file.writelines(dumps(record) + b"\n" for record in records)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.path)
+        try:
+            with draft.open("wb") as file:
+                file.writelines(dumps(record) + b"\n" for record in records)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self.path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise self._unwritable(error) from error
         return records
 
     def close(self) -> None:
         """Close the file as it is."""
         self._file.close()
 
-    def _drop_torn_line(self) -> None:
+    def _unwritable(self, error: OSError) -> UserError:
+        return UserError(
+            f"Cannot write {self.path}: {error.strerror}. Everything finished is kept; once this "
+            "is mended, the same command goes on from there."
+        )
+
+    def _drop_torn_line(self) -> int:
+        """Cut a torn last line off; returns the size that is left."""
         size = self.path.stat().st_size
         with self.path.open("rb") as file:
             content = file.read()
         end = content.rfind(b"\n") + 1
         if end < size:
             os.truncate(self.path, end)
+        return end

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from eval.budget import Meter, MeteredBackend
+from eval.stopping import Brake
 from eval.typed import Part, resolve
 from memsys.encoders.protocol import Encoder, Reranker
 from memsys.encoders.service import BatchingEncoder, SplittingModel
@@ -40,8 +42,15 @@ class Stores:
 class Resources:
     """Every model that this process has made so far, by its configuration."""
 
+    brake: Brake = field(default_factory=Brake)
+    meter: Meter = field(init=False)
     _made: dict[str, Any] = field(default_factory=dict)
+    _metered: dict[str, Backend] = field(default_factory=dict)
     _stores: dict[Path, Stores] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Give every chat model one meter."""
+        self.meter = Meter(self.brake)
 
     def stores(self, folder: Path) -> Stores:
         """Return the stores under `folder`."""
@@ -51,8 +60,12 @@ class Resources:
         return self._stores[folder]
 
     def backend(self, config: Mapping[str, Any], where: str) -> Backend:
-        """Return the chat model of a config."""
-        return cast(Backend, self._shared(config, where))
+        """Return the chat model of a config, under the command's brake and budget."""
+        key = _key(config)
+        if key not in self._metered:
+            made = cast(Backend, self._shared(config, where))
+            self._metered[key] = MeteredBackend(made, self.brake, self.meter)
+        return self._metered[key]
 
     def embedding_model(self, config: Mapping[str, Any]) -> SplittingModel:
         """Return the embedding model of a config."""

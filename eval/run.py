@@ -15,12 +15,14 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from eval.controls import asked_of, query_for
 from eval.judging import Judging
 from eval.manifest import write_manifest
 from eval.prices import PriceList
 from eval.progress import Board, RunProgress
 from eval.records import Key, Record, RecordFile, key_of, read_records
 from eval.spec import RunSpec
+from eval.stopping import Stopped
 from memsys.concurrency import compute
 from memsys.datasets.base import Sample
 from memsys.dialogue import Conversation, Question
@@ -120,6 +122,8 @@ class _Run:
             name = f"judgements-{judging.fingerprint}{shard.suffix}.jsonl"
             self.judgements = RecordFile(spec.folder / name)
         self.asking = asyncio.Semaphore(spec.concurrency.questions)
+        self.brake = spec.resources.brake
+        self.cut_short = False
         self.order: list[Key] = []
         self.conversations: list[Key] = []
         self.asked = self.built = self.paid = self.stored = 0
@@ -134,6 +138,9 @@ class _Run:
         try:
             async with asyncio.TaskGroup() as tasks:
                 while (sample := await compute(next, samples, None)) is not None:
+                    if self.brake.bounded:
+                        self.cut_short = True  # somebody waits: what is left need not be counted
+                        break
                     if self.shard.holds(position):
                         await open_conversations.acquire()
                         task = tasks.create_task(self._conversation(sample))
@@ -145,6 +152,10 @@ class _Run:
             for file in (self.records, self.builds, self.judgements):
                 if file is not None:
                     file.close()
+        left = self._left() if self.brake.pressed else 0
+        if left or self.cut_short:
+            self.brake.note(self.asked, left)
+            self.brake.check()
         if not self.order and self.shard.of == 1:
             raise UserError(
                 f"dataset={self.spec.dataset_name}: no question is left to ask under protocol "
@@ -175,15 +186,29 @@ class _Run:
                     for record in read_records(path):
                         file.records.setdefault(key_of(record), record)
 
+    def _left(self) -> int:
+        """Return how many questions of the conversations looked at are not finished."""
+        records = self.records.records
+        answered = [k for k in self.order if k in records and not records[k]["error"]]
+        unjudged = 0
+        if self.judgements is not None:
+            unjudged = sum(key not in self.judgements.records for key in answered)
+        return len(self.order) - len(answered) + unjudged
+
     async def _conversation(self, sample: Sample) -> None:
+        sample = asked_of(self.spec.system, sample)
         conversation = sample.conversation
         self.order += [question.key for question in sample.questions]
         self.conversations.append((conversation.id, 0))
         done = {q.key for q in sample.questions if self._is_finished(q)}
         self.progress.expect(len(sample.questions), reused=len(done))
         pending = [q for q in sample.questions if q.key not in done]
+        if self.brake.pressed:
+            return
         try:
             memory = await self._memory(conversation) if pending else None
+        except Stopped:
+            return  # every call that was made is stored: building goes on from there
         except ChatFailure as error:
             for question in pending:
                 self._keep(question, None, ledger.Account("question"), 0.0, f"build: {error}")
@@ -253,7 +278,7 @@ class _Run:
         system = self.spec.system
         if not system.needs("recall") & {"main", "auxiliary"}:
             start = time.perf_counter()
-            recalls = await system.recall_many(memory, [q.query() for q in questions])
+            recalls = await system.recall_many(memory, [query_for(system, q) for q in questions])
             seconds = (time.perf_counter() - start) / max(len(questions), 1)
             for question, recall in zip(questions, recalls, strict=True):
                 account = ledger.Account("question")
@@ -267,17 +292,23 @@ class _Run:
         self, memory: Memory, question: Question, conversation: Conversation | None
     ) -> None:
         async with self.asking:
+            if self.brake.pressed:
+                return
             error: str | None = None
             answer: Answer | None = None
             start = time.perf_counter()
             with ledger.scope("question") as account:
                 try:
+                    system = self.spec.system
+                    query = query_for(system, question)
                     if self.spec.stage == "retrieve":
-                        answer = Answer("", await self.spec.system.recall(memory, question.query()))
+                        answer = Answer("", await system.recall(memory, query))
                     else:
-                        answer = await self.spec.system.answer(memory, question.query())
+                        answer = await system.answer(memory, query)
                 except ChatFailure as failure:
                     error = f"{type(failure).__name__}: {failure}"
+                except Stopped:
+                    return  # the question stays open; what it has asked so far is stored
             self._keep(question, answer, account, time.perf_counter() - start, error)
         if self.judgements is not None and conversation is not None and error is None:
             await self._judge(question, conversation)
@@ -287,7 +318,10 @@ class _Run:
         assert self.judgements is not None
         async with self.asking:
             record = self.records.records[question.key]
-            judgement = await self.judging.judge(self.spec.chat, question, conversation, record)
+            try:
+                judgement = await self.judging.judge(self.spec.chat, question, conversation, record)
+            except Stopped:
+                return
             self._count_calls(judgement["calls"])
             self.judgements.append(judgement)
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from eval.measures.base import CorpusMeasure, Counts, Measure
 from eval.measures.item import Item
+from eval.measures.judged import Judged
 from eval.measures.registry import parse_all
 
 FailedAs = Literal["excluded", "zero"]
@@ -144,7 +145,17 @@ class Scores:
                 }
                 for category, of in self.categories.items()
             },
-            "unavailable": {u.measure.name: u.reason for u in self.unavailable},
+            "unavailable": {u.measure.name: u.reason for u in self.unavailable}
+            | {
+                s.measure.name: _nothing(s, self.whole[s.measure.name])
+                for s in self.scored
+                if not self.whole[s.measure.name].n
+            },
+            "agreement": {
+                s.measure.name: agreed.plain()
+                for s in self.scored
+                if isinstance(s.measure, Judged) and (agreed := s.measure.agreement(self.items))
+            },
             "measures": {
                 s.measure.name: s.measure.describe(self.items, self.whole[s.measure.name].n)
                 for s in self.scored
@@ -159,6 +170,18 @@ class Scores:
             },
             "failed_as": self.failed_as,
         }
+
+
+def _nothing(scored: Scored, found: Aggregate) -> str:
+    """Say in words why no question counts."""
+    if found.n_failed:
+        return f"every question that it could score failed ({found.n_failed})"
+    what = {
+        "answer": "has an answer and a reference to compare it with",
+        "ranking": "has a ranking of sessions and gold sessions",
+        "judgement": "has a verdict of this judge",
+    }[scored.measure.needs]
+    return f"none of the {len(scored.items)} questions {what}"
 
 
 def _counts(found: Aggregate) -> dict[str, int]:

@@ -195,9 +195,13 @@ class RunSpec:
         return _digest(content)
 
     def _dataset_settings(self) -> dict[str, Any]:
-        """Return the loader's settings; where the file lies is told by its checksum."""
+        """Return the loader's settings.
+
+        Where the file lies is told by its checksum, and the one question that is asked by the cut.
+        """
+        told = ("path", "sample", "conversation", "question")
         plain = self.dataset.plain()
-        return {name: value for name, value in plain.items() if name not in ("path", "sample")}
+        return {name: value for name, value in plain.items() if name not in told}
 
     def _system_identity(self) -> dict[str, Any]:
         target = self.method.target

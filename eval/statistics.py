@@ -217,7 +217,11 @@ def sign_flip_test(
 
 def t_test(differences: Sequence[float], clusters: Sequence[Hashable]) -> float:
     """Return the two-sided p-value that belongs to `clustered_mean_interval`."""
-    found = clustered_mean_interval(differences, clusters)
+    return two_sided(clustered_mean_interval(differences, clusters))
+
+
+def two_sided(found: Interval) -> float:
+    """Return the two-sided p-value of an interval's mean against 0, by its own t."""
     if not found.se:
         return 1.0 if found.mean == 0 or found.se is None else 0.0
     return 2 * float(stdtr(found.freedom, -abs(found.mean) / found.se))

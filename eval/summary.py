@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from eval.config import ROOT
+from eval.judge.calibration import noted
 from eval.judging import Judging
 from eval.measures.item import Item
 from eval.records import Record, key_of
@@ -27,6 +28,10 @@ def score_run(finished: Finished, judging: Judging | None) -> Scores:
             wanted.append(name)
     scores = score(items_of(finished.records, finished.judgements), wanted, values["failed_as"])
     plain = scores.plain()
+    if judging is not None:
+        # how the judge took answers of known worth stands beside what it says of these
+        titles, folder = plain["measures"], finished.spec.folder
+        titles |= dict(noted(titles, folder, judging.fingerprint))
     plain["costs"] = costs(finished.records, finished.builds, finished.judgements)
     path = finished.spec.folder / "scores.json"
     draft = path.with_suffix(".draft")
@@ -133,7 +138,15 @@ def _scores_table(scores: Mapping[str, Any], finished: Finished) -> Table:
     return table
 
 
+def cut_share(counts: Mapping[str, int]) -> str | None:
+    """Return which share of all encoded texts was longer than the encoder's window, if any were."""
+    texts, cut = counts.get("encoder.texts", 0), counts.get("encoder.texts_cut", 0)
+    return f"{100 * cut / texts:.1f} % of {texts}" if texts else None
+
+
 def _say_costs(console: Console, found: Mapping[str, Any]) -> None:
+    if (share := cut_share(found["counts"])) is not None:
+        console.print(f"texts cut at the encoder's window: {share}", highlight=False)
     if not found["by_phase_and_role"]:
         return
     table = Table("phase / role", "calls", "tokens in", "tokens out", box=None)
@@ -148,6 +161,10 @@ def _say_costs(console: Console, found: Mapping[str, Any]) -> None:
             f"replies valid against their schema: {share} of {found['schema_calls']}",
             highlight=False,
         )
-    events = ", ".join(f"{name} {n}" for name, n in sorted(found["counts"].items()))
+    events = ", ".join(
+        f"{name} {n}"
+        for name, n in sorted(found["counts"].items())
+        if not name.startswith("encoder.")
+    )
     if events:
         console.print(f"counted: {events}", highlight=False)

@@ -12,6 +12,7 @@ from dataclasses import replace
 import orjson
 
 from eval.config import RunConfig
+from eval.controls import asked_of, query_for
 from eval.prices import PriceList
 from eval.progress import Board
 from eval.records import Record
@@ -30,9 +31,10 @@ async def measure_times(spec: RunSpec, prices: PriceList, board: Board) -> Finis
     so that the stage measures asking alone.
     """
     wanted = int(spec.config.values["timing"]["questions"])
-    asking = _with_stage(spec, "answer")
+    asking = with_stage(spec, "answer")
     finished = await run(asking, prices, board)
-    samples = list(asking.dataset.load(asking.protocol.rules))
+    loaded = asking.dataset.load(asking.protocol.rules)
+    samples = [asked_of(asking.system, sample) for sample in loaded]
     chosen = _spread(samples, wanted)
     records: list[Record] = []
     warm = False
@@ -55,7 +57,8 @@ async def _timed(spec: RunSpec, memory: object, question: Question) -> Record:
     error = None
     with ledger.scope("question") as account:
         try:
-            await spec.system.answer(memory, question.query())  # type: ignore[arg-type]
+            query = query_for(spec.system, question)
+            await spec.system.answer(memory, query)  # type: ignore[arg-type]
         except ChatFailure as failure:
             error = str(failure)
     return {
@@ -82,6 +85,7 @@ def _spread(samples: list[Sample], wanted: int) -> list[tuple[Sample, list[Quest
     return [(s, list(s.questions[: share[id(s)]])) for s in samples if share[id(s)]]
 
 
-def _with_stage(spec: RunSpec, stage: str) -> RunSpec:
+def with_stage(spec: RunSpec, stage: str) -> RunSpec:
+    """Return the same run at another stage."""
     values = {**spec.config.values, "stage": stage}
     return RunSpec.of(RunConfig(values, spec.config.choices), spec.resources, spec.root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -12,31 +13,51 @@ from memsys.errors import MemsysError, UserError
 FAILED_QUESTIONS = 3
 """Exit status of a command that finished, with questions that could not be answered."""
 
+_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
+"""What a disk says of itself, where Python does not know for which file."""
+
 
 def guarded(main: Callable[[], int | None]) -> NoReturn:
     """Run `main` and leave with its exit status.
 
-    0 fine, 1 our bug, 2 the user's input, 3 finished with failed questions, 130 interrupted.
+    0 fine, 1 our bug, 2 the user's input, 3 finished with failed questions, 4 stopped at the
+    budget, 130 interrupted, 143 terminated.
     """
     try:
         status = main() or 0
         sys.stdout.flush()
-    except MemsysError as error:
-        print(f"error: {error}", file=sys.stderr)
-        status = error.exit_status
     except BrokenPipeError:
         # the reader (head, less) went away: not an error, but Python would complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
-    except OSError as error:
-        if error.filename is None:
-            raise  # not about a file of the user's: our own bug, with its traceback
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
-        status = UserError.exit_status
     except KeyboardInterrupt:
         print(
             "interrupted: everything finished is kept; the same command goes on from there",
             file=sys.stderr,
         )
         status = 130
+    except Exception as error:
+        told = sentence(error)
+        if told is None:
+            raise
+        text, status = told
+        print(text, file=sys.stderr)
     sys.exit(status)
+
+
+def sentence(error: BaseException) -> tuple[str, int] | None:
+    """Return what to tell the user and the exit status, or `None` for a bug of ours."""
+    if isinstance(error, MemsysError):
+        # a command that stops on purpose has done nothing wrong
+        label = "error" if error.exit_status in (1, UserError.exit_status) else "stopped"
+        return f"{label}: {error}", error.exit_status
+    if isinstance(error, OSError):
+        if error.filename is not None:
+            return f"error: {error.filename}: {error.strerror}", UserError.exit_status
+        if error.errno in _MACHINE:
+            return (
+                f"error: {error.strerror}. Everything finished is kept; once this is mended, the "
+                "same command goes on from there.",
+                UserError.exit_status,
+            )
+    return None

@@ -20,7 +20,7 @@ def main() -> int:
 
         print(run_help(__doc__ or ""))
         return 0
-    from eval.command import sweep_or_run
+    from eval.sweep import sweep_or_run
 
     return sweep_or_run(sys.argv[1:])
 

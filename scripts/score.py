@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from memsys.cli import guarded
-from memsys.errors import UserError
+from memsys.errors import UserError, suggest
 
 
 def main() -> int:
@@ -48,6 +48,7 @@ def main() -> int:
         help="a run's judgements, where several judges of one kind have judged it",
     )
     arguments = parser.parse_args()
+    dataset = known_dataset(arguments.dataset) if arguments.dataset else ""
 
     from eval.measures.reading import read_items
     from eval.measures.registry import parse_all
@@ -55,9 +56,17 @@ def main() -> int:
 
     measures = parse_all(arguments.measures) if arguments.measures else None
     items = read_items(arguments.file, arguments.judgements)
-    if (arguments.dataset or "").startswith("longmemeval"):
+    if dataset.startswith("longmemeval"):
         items = [replace(i, has_evidence=i.has_evidence and "_abs" not in i.id) for i in items]
-    found = score(items, measures or default_measures(items), arguments.failed_as).plain()
+    measures = measures or default_measures(items)
+    if not measures:
+        raise UserError(
+            f"{arguments.file} has no reference answers, no gold sessions and no verdicts: there "
+            "is nothing to score by. Such a benchmark (GVD) needs a judge: run it with judge=…"
+        )
+    found = score(items, measures, arguments.failed_as).plain()
+    for name, reason in found["unavailable"].items():
+        print(f"{name}: {reason}", file=sys.stderr)
     if arguments.dataset:
         found["dataset"] = arguments.dataset
     text = json.dumps(found, indent=1, allow_nan=False)
@@ -69,6 +78,17 @@ def main() -> int:
     except OSError as fault:
         raise UserError(f"{arguments.out} cannot be written ({fault.strerror}).") from None
     return 0
+
+
+def known_dataset(name: str) -> str:
+    """Return a benchmark's name in one spelling; raises `UserError` for one that is not there."""
+    root = Path(__file__).resolve().parents[1]
+    known = {path.stem for path in (root / "configs" / "dataset").glob("*.yaml")}
+    known |= {path.parent.name for path in (root / "datasets").glob("*/source.yaml")}
+    plain = name.lower().replace("-", "_")
+    if plain not in known:
+        raise UserError(f"--dataset {name}: there is no such benchmark.{suggest(plain, known)}")
+    return plain
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@
     python scripts/table.py --paper memgas --number 1 --profile paper
     python scripts/table.py --list
 
-Further arguments of the form key=value are settings for every run (see scripts/run.py --help).
+A paper's tables come in the order of their numbers; a number may have several (one for each
+variant of a benchmark). Further arguments of the form key=value are settings for every run (see
+scripts/run.py --help). docs/tables.md tells how a table is written and read.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ def main() -> int:
     parser.add_argument("--parallel", type=int, default=16, help="runs at a time (default 16)")
     parser.add_argument("--say-setting", action="store_true", help="explain what is real here")
     parser.add_argument("--list", action="store_true", help="list the tables there are")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
 
-    from eval.tables.spec import find_tables, load_table, table_names
+    from eval.tables.spec import described, find_tables, load_table, table_names
 
     if arguments.list:
         for name in table_names():
@@ -43,29 +45,41 @@ def main() -> int:
         return 0
     extra = [name for name in arguments.names if "=" in name]
     names = [name for name in arguments.names if "=" not in name]
+    left_out: list[str] = []
     for paper in arguments.paper:
-        names += find_tables(paper, arguments.number)
+        filled, others = described(find_tables(paper, arguments.number), arguments.profile)
+        names, left_out = names + filled, left_out + others
     if not names:
         parser.error("name a table, or --paper, or --list")
     for name in names:
-        load_table(name)
+        load_table(name).blocks_of(arguments.profile)
+    names = list(dict.fromkeys(names))
 
     from rich.console import Console
 
     from eval.command import resources, runner
+    from eval.config import results_folder
     from eval.progress import Board
     from eval.run import first_error
     from eval.tables.reproduce import Runs, reproduce
+    from eval.tracking import follow_command, split_settings
 
+    tracking, extra = split_settings(extra)
+    results, profile = results_folder(extra), arguments.profile
     console = Console()
     if arguments.say_setting:
         console.print(_SETTING, highlight=False)
-    with Board("auto") as board:
+    with (
+        Board("auto") as board,
+        follow_command(tracking, "table", names, profile, extra, results, board) as following,
+    ):
         runs = Runs(resources(), board, parallel=arguments.parallel, ask=not arguments.no_run)
         try:
-            runner().run(reproduce(names, arguments.profile, extra, runs, console))
+            runner().run(reproduce(names, profile, extra, runs, console))
         except BaseExceptionGroup as group:
             raise first_error(group) from group
+        for name in names:
+            following.table(name, profile, results)
     totals = runs.totals
     console.print(
         f"\n{totals.runs} runs: {totals.asked} questions asked, {totals.failed} failed; "
@@ -80,6 +94,8 @@ def main() -> int:
             f"replies valid against their schema: {share:.1f} % of {totals.schema_calls}",
             highlight=False,
         )
+    if left_out:
+        console.print(f"not described for profile={arguments.profile}: {', '.join(left_out)}")
     if totals.missing:
         console.print(f"{totals.missing} rows could not be run here; the reasons are above")
     return FAILED_QUESTIONS if totals.failed else 0

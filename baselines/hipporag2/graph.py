@@ -16,11 +16,12 @@ from baselines.hipporag2.extraction import Triple
 from memsys.encoders.protocol import Vectors
 from memsys.llm import ledger
 from memsys.retrieval.pagerank import personalized_pagerank, transition
-from memsys.retrieval.ranking import descending
+from memsys.retrieval.vector_index import VectorIndex
 
 EdgeMode = Literal["official", "merged"]
 SeedRule = Literal["mean", "last"]
 Pairs = dict[tuple[int, int], float]
+AT_ONCE = 256  # phrases looked up together: (256, n) cosines at a time
 
 
 def unit_rows(vectors: Vectors) -> Vectors:
@@ -61,15 +62,17 @@ def synonym_pairs(
     `threshold` are kept, at most `kept`.
     """
     pairs: Pairs = {}
+    asking = [i for i, phrase in enumerate(phrases) if sum(c.isalnum() for c in phrase) > 2]
     unit = unit_rows(vectors)
-    for i, phrase in enumerate(phrases):
-        if sum(c.isalnum() for c in phrase) <= 2:
-            continue
-        cosines = unit @ unit[i]
-        near = np.flatnonzero(cosines >= threshold)
-        near = near[descending(cosines[near])][:looked_at]
-        for j in near[near != i][:kept]:
-            pairs[i, int(j)] = float(cosines[j])
+    index = VectorIndex(unit)  # all phrases against all: the one pool here that grows large
+    for start in range(0, len(asking), AT_ONCE):
+        some = asking[start : start + AT_ONCE]
+        for i, found, cosines in zip(some, *index.search(unit[some], looked_at), strict=True):
+            near = (cosines >= threshold) & (found != i)
+            pairs |= {
+                (i, int(j)): float(cosine)
+                for j, cosine in zip(found[near][:kept], cosines[near][:kept], strict=True)
+            }
     return pairs
 
 

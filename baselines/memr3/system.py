@@ -156,6 +156,10 @@ class MemR3(MemorySystem[MemR3Build, MemR3Ask]):
     ) -> Step:
         """Ask for the next E, G and action; a malformed reply keeps E and G and reflects."""
         chat, ask = self.tools.chat, self.ask
+        snippets = "\n\n".join(memory.units[i].text for i in state.snippets)
+        # the memories that this step reads: the chunks shown and the evidence so far
+        read = "\n".join([snippets, *state.evidence]).strip()
+        ledger.count("context_tokens", chat.count_tokens(read, "main") if read else 0)
         messages = render_to_fit(
             chat,
             self.tools.prompts.get(_PACKAGE, "generate"),
@@ -163,7 +167,7 @@ class MemR3(MemorySystem[MemR3Build, MemR3Ask]):
             role="main",
             max_tokens=ask.max_tokens,
             event="memr3.generate",
-            snippets="\n\n".join(memory.units[i].text for i in state.snippets) or "(nothing new)",
+            snippets=snippets or "(nothing new)",
             question=query.text,
             question_date=query.date_text,
             evidence=_bullets(state.evidence) or "(none yet)",

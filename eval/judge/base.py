@@ -1,5 +1,8 @@
 """What a judge is, and what all judges of ours share: one prompt, one reply, one retry.
 
+An answer may be judged several times (`repeats`): each sample is a call of its own, and the
+verdict is their mean, or the value that most of them gave.
+
 A reply that cannot be read is asked for once more as a new `attempt`; after that there is no
 verdict: the question is left out of the mean and counted, never scored 0. Judges see the raw
 response, whatever post-processing a protocol's text measures use.
@@ -9,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from memsys.dialogue import Conversation, Question
 from memsys.errors import UserError
@@ -20,6 +23,7 @@ from memsys.llm.chat import ChatModel, Messages
 from memsys.llm.prompts import Prompt, Prompts
 
 Scores = dict[str, float]
+Combine = Literal["mean", "majority"]
 ATTEMPTS = 2
 
 
@@ -63,36 +67,48 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgements of one question; repeated ones are averaged over those with a verdict."""
+    """The judgements of one question; repeated ones are combined over those with a verdict."""
 
     samples: tuple[Sample, ...]
     prompt: str
+    combine: Combine = "mean"
 
     @property
     def scores(self) -> Scores | None:
-        """The mean of each score, or `None` without any verdict."""
+        """Each score combined, or `None` without any verdict.
+
+        `mean` averages; `majority` takes the most frequent value, of equally frequent ones the
+        least, so that a tie of yes and no is a no.
+        """
         valid = [s.scores for s in self.samples if s.scores is not None]
         if not valid:
             return None
-        return {name: sum(s[name] for s in valid) / len(valid) for name in valid[0]}
+        return {name: _combined([s[name] for s in valid], self.combine) for name in valid[0]}
 
     def plain(self) -> dict[str, Any]:
-        """Return `{"scores", "model", "prompts", "samples"}` as JSON values."""
+        """Return `{"scores", "model", "prompts", "combine", "samples"}` as JSON values."""
         return {
             "scores": self.scores,
             "model": self.samples[0].model,
             "prompts": [self.prompt],
+            "combine": self.combine,
             "samples": [
                 {"scores": s.scores, "reply": s.reply, "attempts": s.attempts} for s in self.samples
             ],
         }
 
 
+def _combined(values: Sequence[float], how: Combine) -> float:
+    if how == "mean":
+        return sum(values) / len(values)
+    return min(set(values), key=lambda value: (-values.count(value), value))
+
+
 class TemplateJudge(ABC):
     """A judge that renders one template and reads one reply."""
 
     name: ClassVar[str]
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # 2: an empty response is shown as such
     needs_context: ClassVar[bool] = False
     templates: ClassVar[tuple[str, ...]]
 
@@ -103,11 +119,13 @@ class TemplateJudge(ABC):
         temperature: float,
         structured: bool,
         repeats: int,
+        combine: Combine = "mean",
     ) -> None:
         """Load the templates.
 
         `structured` sends a schema that allows valid verdicts only, for models too small to keep
-        to a format; `repeats` judges every answer so many times.
+        to a format; `repeats` judges every answer so many times, and `combine` makes one verdict
+        of them. Samples differ where `temperature` is above 0 or the service is not repeatable.
         """
         if max_tokens < 1 or repeats < 1:
             raise UserError("judge.max_tokens and judge.repeats must be at least 1.")
@@ -118,10 +136,12 @@ class TemplateJudge(ABC):
         self.temperature = temperature
         self.structured = structured
         self.repeats = repeats
+        self.combine: Combine = combine
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """Name, version, settings, and the hashes of the templates in force."""
+        repeated = {} if self.repeats == 1 else {"combine": self.combine}
         return {
             "judge": self.name,
             "version": self.version,
@@ -129,6 +149,7 @@ class TemplateJudge(ABC):
             "temperature": self.temperature,
             "structured": self.structured,
             "repeats": self.repeats,
+            **repeated,
             "prompts": {prompt.id: prompt.hash for prompt in self.prompts.values()},
         }
 
@@ -163,7 +184,7 @@ class TemplateJudge(ABC):
         samples = await asyncio.gather(
             *(self._sample(chat, messages, number) for number in range(self.repeats))
         )
-        return Verdict(tuple(samples), messages.prompt).plain()
+        return Verdict(tuple(samples), messages.prompt, self.combine).plain()
 
     async def _sample(self, chat: ChatModel, messages: Messages, number: int) -> Sample:
         for attempt in range(ATTEMPTS):
@@ -192,6 +213,12 @@ def choice_schema(choices: tuple[str, ...]) -> dict[str, Any]:
         "required": ["label"],
         "additionalProperties": False,
     }
+
+
+def response_of(record: Mapping[str, Any]) -> str:
+    """Return the raw response; an empty one in words, since templates drop an empty line."""
+    answer = str(record.get("answer") or "")
+    return answer if answer.strip() else "(empty)"
 
 
 def reference_of(question: Question, judge: str) -> str:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from eval.judge.base import Scores, TemplateJudge
+from eval.judge.base import Combine, Scores, TemplateJudge, response_of
 from memsys.concurrency import compute
 from memsys.dialogue import Conversation, Question
 from memsys.errors import UserError
@@ -63,9 +63,10 @@ class GvdJudge(TemplateJudge):
         temperature: float = 0.0,  # ours; the paper states none
         structured: bool = False,
         repeats: int = 1,
+        combine: Combine = "mean",  # of repeated verdicts; ours
     ) -> None:
         """See `TemplateJudge`; `acc`, `corr` and `cohe` are the values each score may take."""
-        super().__init__(prompts, max_tokens, temperature, structured, repeats)
+        super().__init__(prompts, max_tokens, temperature, structured, repeats, combine)
         given = {"acc": acc, "corr": corr, "cohe": cohe}
         # whole numbers stay whole (0, not 0.0), wherever the scale came from
         self.scales = {n: tuple(int(v) if v == int(v) else v for v in s) for n, s in given.items()}
@@ -119,7 +120,7 @@ class GvdJudge(TemplateJudge):
         texts = {"history": history_text(conversation), "memories": context}
         fixed = {
             "question": question.text,
-            "response": record.get("answer") or "",
+            "response": response_of(record),
             **{f"{name}_scale": _options(scale) for name, scale in self.scales.items()},
         }
         prompt = self.prompts["gvd"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from eval.judge.base import Scores, TemplateJudge, choice_schema, reference_of
+from eval.judge.base import Combine, Scores, TemplateJudge, choice_schema, reference_of, response_of
 from memsys.dialogue import Conversation, Question
 from memsys.llm.chat import ChatModel, Messages
 from memsys.llm.prompts import Prompts
@@ -36,9 +36,10 @@ class MemgasJudge(TemplateJudge):
         temperature: float = 0.0,  # official code
         structured: bool = False,
         repeats: int = 1,  # paper: judged once
+        combine: Combine = "mean",  # of repeated verdicts; ours
     ) -> None:
         """See `TemplateJudge`."""
-        super().__init__(prompts, max_tokens, temperature, structured, repeats)
+        super().__init__(prompts, max_tokens, temperature, structured, repeats, combine)
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -56,7 +57,7 @@ class MemgasJudge(TemplateJudge):
         return self.prompts["memgas"].render(
             question=question.text,
             reference=reference_of(question, self.name),
-            response=record.get("answer") or "",
+            response=response_of(record),
         )
 
     def read(self, reply: str) -> Scores | None:

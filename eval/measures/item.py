@@ -54,6 +54,8 @@ class Item:
         judgements = line.get("judgements") or {}
         if not isinstance(judgements, Mapping):
             raise UserError("'judgements' must be an object")
+        for judge, verdict in judgements.items():
+            check_verdict(str(judge), verdict)
         return cls(
             id=_text(line, "id") or "",
             question=_text(line, "question") or "",
@@ -63,7 +65,7 @@ class Item:
             conversation=_text(line, "conversation") or "",
             ranked_sessions=_ids(line, "ranked_sessions"),
             evidence_sessions=evidence,
-            has_evidence=bool(line.get("has_evidence", evidence is not None)),
+            has_evidence=_truth(line, "has_evidence", evidence is not None),
             judgements=judgements,
             failed=bool(line.get("error")),
             # a record without an answer comes from a run that only retrieved
@@ -73,8 +75,8 @@ class Item:
 
 def _text(line: Mapping[str, Any], name: str) -> str | None:
     value = line.get(name)
-    if isinstance(value, list | dict):
-        raise UserError(f"'{name}' must be a text or a number")
+    if isinstance(value, list | dict | bool):  # JSON's true is neither the text "True" nor 1
+        raise UserError(f"'{name}' must be a text or a number{_instead(value)}")
     return None if value is None else str(value)
 
 
@@ -82,6 +84,31 @@ def _ids(line: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
     value = line.get(name)
     if value is None:
         return None
-    if not isinstance(value, list) or any(isinstance(v, list | dict) or v is None for v in value):
+    if not isinstance(value, list) or any(
+        isinstance(v, list | dict | bool) or v is None for v in value
+    ):
         raise UserError(f"'{name}' must be a list of ids")
     return tuple(str(v) for v in value)
+
+
+def _truth(line: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = line.get(name, default)
+    if not isinstance(value, bool):
+        raise UserError(f"'{name}' must be true or false")
+    return value
+
+
+def _instead(value: Any) -> str:
+    return f", not {str(value).lower()}" if isinstance(value, bool) else ""
+
+
+def check_verdict(judge: str, verdict: Any) -> None:
+    """Refuse a verdict whose scores are no numbers; a boolean is none, though Python counts it."""
+    scores = verdict.get("scores") if isinstance(verdict, Mapping) else verdict
+    if scores is None:
+        return
+    if not isinstance(scores, Mapping):
+        raise UserError(f"the verdict of judge '{judge}' must hold an object of 'scores'")
+    for name, value in scores.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UserError(f"score '{name}' of judge '{judge}' must be a number{_instead(value)}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from eval.agreement import Agreement, of_verdicts
 from eval.measures.base import ItemMeasure, Need
 from eval.measures.item import Item
 
@@ -48,7 +49,13 @@ class Judged(ItemMeasure):
         prompts = sorted({str(p) for v in verdicts for p in v.get("prompts", ())})
         count = f"k/{n}" if self.lattice and not _repeated(verdicts) else f"n={n}"
         by = [", ".join(models) or "unknown model", ", ".join(prompts) or "unknown prompt"]
+        by += _repetition(verdicts, self.agreement(items))
         return f"{self.label} ({'; '.join([self.definition, *by, count])})"
+
+    def agreement(self, items: Sequence[Item]) -> Agreement | None:
+        """Return how repeated verdicts on the same answers agree; `None` if none were repeated."""
+        verdicts = [i.judgements[self.judge] for i in items if self.judge in i.judgements]
+        return of_verdicts(verdicts, self.score, "nominal" if self.lattice else "ordinal")
 
     def expects(self, item: Item) -> bool:
         """Every question can be judged."""
@@ -61,8 +68,18 @@ class Judged(ItemMeasure):
         return None if found is None else float(found)
 
 
-def _repeated(verdicts: Sequence[object]) -> bool:
-    return any(isinstance(v, dict) and len(v.get("samples", ())) > 1 for v in verdicts)
+def _repeated(verdicts: Sequence[Mapping[str, Any]]) -> bool:
+    return any(len(v.get("samples", ())) > 1 for v in verdicts)
+
+
+def _repetition(verdicts: Sequence[Mapping[str, Any]], found: Agreement | None) -> list[str]:
+    """Say how often each answer was judged, how one verdict was made of it, and how they agree."""
+    if found is None:
+        return []
+    times = sorted({len(v.get("samples", ())) for v in verdicts})
+    how = sorted({str(v.get("combine", "mean")) for v in verdicts})
+    samples = "–".join(str(n) for n in dict.fromkeys((times[0], times[-1])))
+    return [f"{'/'.join(how)} of {samples} verdicts, {found.words()}"]
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eval.measures.item import Item
+from eval.measures.item import Item, check_verdict
 from memsys.errors import UserError
 
 RECORDS = "records.jsonl"
 Key = tuple[str, str, str]
+_SHOWN = 5  # of ids that stand twice
 _OURS = re.compile(r"(records|judgements-[0-9a-f]+)(\.\d+-of-\d+)?\.jsonl")
 
 
@@ -29,9 +30,14 @@ def read_items(path: Path, judgements: Path | None = None) -> list[Item]:
         raise UserError(f"{path} is a folder without {RECORDS}.")
     latest: dict[Key, Item] = {}
     for file in files:
+        places: dict[str, list[str]] = {}
         for place, line in _objects(file):
             item = _item(file, place, line)
-            latest[_key(line) or ("line", place, "")] = item
+            key = _key(line)
+            if key is None:
+                places.setdefault(_named(line), []).append(place)
+            latest[key or ("line", place, "")] = item
+        _refuse_twins(file, places)
     if not latest:
         raise UserError(f"{path} holds no items to score.")
     folder = files[0].parent
@@ -60,6 +66,22 @@ def _key(line: Any) -> Key | None:
     return "record", str(line["conversation"]), str(line["index"])
 
 
+def _named(line: Any) -> str:
+    """Return what names a plain object: its id, with its conversation where it has one."""
+    conversation = line.get("conversation")
+    return f"{line['id']}" if conversation is None else f"{conversation}/{line['id']}"
+
+
+def _refuse_twins(file: Path, places: Mapping[str, Sequence[str]]) -> None:
+    """Raise `UserError` where two plain objects have one id: which is meant nobody can tell."""
+    twins = {name: where for name, where in places.items() if len(where) > 1}
+    if not twins:
+        return
+    shown = "; ".join(f"'{n}' ({', '.join(where)})" for n, where in list(twins.items())[:_SHOWN])
+    more = f"; and {len(twins) - _SHOWN} more" if len(twins) > _SHOWN else ""
+    raise UserError(f"{file}: every id may stand once, but these stand more often: {shown}{more}.")
+
+
 def _verdicts(files: Sequence[Path]) -> dict[Key, dict[str, Any]]:
     """Return each record's verdicts by judge; one judge's must not come from two files."""
     found: dict[Key, dict[str, Any]] = {}
@@ -76,7 +98,12 @@ def _verdicts(files: Sequence[Path]) -> dict[Key, dict[str, Any]]:
                     f"{other.name} and {file.name} both hold verdicts of judge '{judge}':"
                     " name one with --judgements."
                 )
-            found.setdefault(key, {})[judge] = line.get("verdicts") or {}
+            verdict = line.get("verdicts") or {}
+            try:
+                check_verdict(judge, verdict)
+            except UserError as fault:
+                raise UserError(f"{file}, {place}: {fault}.") from None
+            found.setdefault(key, {})[judge] = verdict
     return found
 
 

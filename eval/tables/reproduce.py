@@ -10,23 +10,24 @@ from pathlib import Path
 from rich.console import Console
 
 from eval.command import carry_out
-from eval.config import CONFIGS, ROOT, compose
+from eval.config import ROOT, compose, results_folder, shown_path
+from eval.costs import timing_of
+from eval.outside import config_names
 from eval.progress import Board
 from eval.resources import Resources
 from eval.run import Finished
+from eval.runfolder import RunFolder
 from eval.spec import RunSpec
 from eval.summary import costs
-from eval.tables.fill import (
-    FilledBlock,
-    FilledRow,
-    FilledTable,
-    fill_row,
-    missing_row,
-    titles,
-)
+from eval.tables.also import with_rows
+from eval.tables.fill import FilledTable, fill_block, measures_of
+from eval.tables.gate import Gate
+from eval.tables.measured import RunFolders
 from eval.tables.published import Published
 from eval.tables.spec import Block, Row, TableSpec, load_table
 from eval.tables.write import show_table, write_table
+from eval.timing import with_stage
+from memsys.concurrency import compute
 from memsys.errors import EndpointRefused, UserError
 
 
@@ -65,25 +66,52 @@ class Runs:
         self.totals = Totals()
         self._resources = resources
         self._board = board
-        self._gate = asyncio.Semaphore(parallel)
+        self._gate = Gate(parallel)
         self._ask = ask
         self._made: dict[str, asyncio.Task[Path]] = {}
 
     async def folder(self, overrides: Sequence[str]) -> Path:
         """Return the folder of the run that these overrides describe; raises `UserError`."""
-        spec = RunSpec.of(compose(overrides), self._resources, ROOT)
-        key = f"{spec.folder} {spec.config.values['judge']} {spec.config.values['measures']}"
+        return await self._folder_of(RunSpec.of(compose(overrides), self._resources, ROOT))
+
+    async def _folder_of(self, spec: RunSpec) -> Path:
+        values = spec.config.values
+        key = f"{spec.folder} {spec.stage} {values['judge']} {values['measures']}"
         if key not in self._made:
-            self._made[key] = asyncio.create_task(self._make(spec))
+            make = self._timed if spec.stage == "timing" else self._run
+            self._made[key] = asyncio.create_task(make(spec))
         return await self._made[key]
 
-    async def _make(self, spec: RunSpec) -> Path:
+    async def _run(self, spec: RunSpec) -> Path:
         if self._ask:
-            async with self._gate:
+            async with self._gate.together(spec.folder):
                 self.totals.add(await carry_out(spec, self._board))
         elif not (spec.folder / "scores.json").is_file():
             raise UserError("not run yet in this setting")
         return spec.folder
+
+    async def _timed(self, spec: RunSpec) -> Path:
+        """Answer all questions as usual, then time some with nothing else going on.
+
+        Times that are there are kept: measuring them again would pay for every call again.
+        """
+        folder = await self._folder_of(with_stage(spec, "answer"))
+        if self._ask and not _is_timed(spec):
+            async with self._gate.alone():
+                await carry_out(spec, self._board)
+            if (spec.config.values["judge"] or {}).get("_target_"):
+                # timing leaves a manifest without a judge: the answers' own is put back, for free
+                async with self._gate.together(folder):
+                    await carry_out(with_stage(spec, "answer"), self._board)
+        return folder
+
+
+def _is_timed(spec: RunSpec) -> bool:
+    """Whether as many questions as asked for have been timed, or all there are."""
+    timed = len(timing_of(spec.folder))
+    wanted = int(spec.config.values["timing"]["questions"])
+    keep = spec.config.values["resume"]
+    return keep and 0 < timed >= min(wanted, len(RunFolder(spec.folder).records))
 
 
 async def reproduce(
@@ -98,8 +126,8 @@ async def reproduce(
         for task in tasks:
             table = await task
             show_table(table, console)
-            written = write_table(table, ROOT / "results" / "tables")
-            paths = ", ".join(str(path.relative_to(ROOT)) for path in written)
+            written = write_table(table, results_folder(extra) / "tables")
+            paths = ", ".join(shown_path(path) for path in written)
             console.print(f"  written: {paths}", highlight=False, soft_wrap=True)
 
 
@@ -109,28 +137,28 @@ async def filled_table(name: str, profile: str, extra: Sequence[str], runs: Runs
     A row that cannot be run on this machine is shown as missing, with the reason; a refusing
     endpoint ends the whole command, since it would refuse every row.
     """
-    spec = load_table(name)
+    spec, extra = with_rows(load_table(name), extra)
     published = Published.read(spec.published) if spec.published else None
 
-    async def filled(block: Block, row: Row) -> FilledRow:
-        if not (CONFIGS / "method" / f"{row.method}.yaml").is_file():
-            reason = f"there is no configs/method/{row.method}.yaml yet"
-            return missing_row(spec, block, row, reason, published)
+    async def found(block: Block, row: Row) -> Path | str:
+        if row.label in block.without:
+            return block.without[row.label]
+        if row.method not in config_names("method"):
+            return f"there is no configs/method/{row.method}.yaml yet"
         try:
-            folder = await runs.folder(overrides_of(spec, block, row, profile, extra))
+            return await runs.folder(overrides_of(spec, block, row, profile, extra))
         except EndpointRefused:
             raise
         except UserError as error:
             runs.totals.missing += 1
-            return missing_row(spec, block, row, _one_line(error), published)
-        return fill_row(spec, block, row, folder, ROOT, published)
+            return _one_line(error)
 
-    blocks = []
+    folders, blocks = RunFolders({}), []
     for block in spec.blocks_of(profile):
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(filled(block, row)) for row in spec.rows]
-        rows = [task.result() for task in tasks]
-        blocks.append(FilledBlock(block, tuple(rows), titles(spec, rows, ROOT)))
+            tasks = {row.label: group.create_task(found(block, row)) for row in spec.rows}
+        places = {label: task.result() for label, task in tasks.items()}
+        blocks.append(await compute(fill_block, spec, block, places, ROOT, published, folders))
     return FilledTable(name, profile, spec, tuple(blocks))
 
 
@@ -138,7 +166,7 @@ def overrides_of(
     spec: TableSpec, block: Block, row: Row, profile: str, extra: Sequence[str]
 ) -> list[str]:
     """Return the overrides of one row's run; what the user says stands above all."""
-    measures = ",".join(f"'{column.measure}'" for column in spec.columns)
+    measures = ",".join(f"'{measure}'" for measure in measures_of(spec))
     return [
         f"profile={profile}",
         f"protocol={spec.protocol}",

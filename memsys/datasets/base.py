@@ -113,6 +113,8 @@ class Benchmark(Settings, ABC):
     max_conversations: PositiveInt | None = None
     max_sessions: PositiveInt | None = None
     limit: PositiveInt | None = None
+    conversation: str | None = None  # one conversation alone, by its id
+    question: str | None = None  # one question alone, by its id
 
     @property
     def source(self) -> Source:
@@ -122,7 +124,13 @@ class Benchmark(Settings, ABC):
     @property
     def cut(self) -> Cut:
         """How much of the benchmark is read."""
-        return Cut(self.max_conversations, self.max_sessions, self.limit)
+        return Cut(
+            self.max_conversations,
+            self.max_sessions,
+            self.limit,
+            self.conversation,
+            self.question,
+        )
 
     @abstractmethod
     def release_name(self) -> str:

@@ -1,4 +1,4 @@
-"""Cuts of a benchmark for quick runs: fewer conversations, sessions or questions.
+"""Cuts of a benchmark for quick runs: fewer conversations, sessions or questions, or one alone.
 
 A cut keeps only questions whose whole evidence lies in what is left, is the same on every machine,
 and is never a benchmark: whatever is measured on it says which cut it was.
@@ -28,10 +28,14 @@ class Cut:
     max_conversations: int | None = None
     max_sessions: int | None = None
     limit: int | None = None
+    conversation: str | None = None
+    question: str | None = None
 
     def describe(self) -> str | None:
         """Return e.g. `first 2 conversations, first 6 sessions, at most 20 questions`."""
         parts = [
+            self.conversation and f"conversation {self.conversation}",
+            self.question and f"question {self.question}",
             self.max_conversations and f"first {self.max_conversations} conversations",
             self.max_sessions and f"first {self.max_sessions} sessions of each",
             self.limit and f"at most {self.limit} questions",
@@ -48,6 +52,7 @@ class Cut:
         if self.describe() is None:
             yield from samples
             return
+        samples = self._named(samples)
         left = self.limit
         for number, sample in enumerate(islice(samples, self.max_conversations)):
             sample = first_sessions(sample, self.max_sessions)
@@ -61,6 +66,16 @@ class Cut:
                 yield sample
             if left == 0:
                 return
+
+    def _named(self, samples: Iterator[Sample]) -> Iterator[Sample]:
+        """Keep the conversation and the question that are named, by their ids."""
+        for sample in samples:
+            if self.conversation not in (None, sample.conversation.id):
+                continue
+            if self.question is not None:
+                chosen = tuple(q for q in sample.questions if q.id == self.question)
+                sample = replace(sample, questions=chosen)
+            yield sample
 
 
 def first_sessions(sample: Sample, count: int | None) -> Sample:

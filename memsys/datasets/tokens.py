@@ -61,7 +61,7 @@ def model_tokenizer(name: str) -> Counter:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         first = str(error).splitlines()[0]
         raise UserError(f"the tokenizer '{name}' cannot be loaded: {first}") from None

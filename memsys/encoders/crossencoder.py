@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from memsys import concurrency
+from memsys.encoders.batches import Batches
 from memsys.encoders.local import Precision, place, quiet
 from memsys.encoders.source import Source
 from memsys.encoders.tokens import load_tokenizer, pad_id, readable
@@ -27,14 +28,17 @@ class CrossEncoderReranker:
         revision: str | None = None,
         package: str | None = None,
         sha256: str | None = None,
-        batch_size: int = 32,
+        batch_size: int | Literal["auto"] = "auto",
         dtype: Precision = "float32",
         device: str = "auto",
     ) -> None:
-        """Keep the settings; `limit` counts the word pieces of both texts and special tokens."""
+        """Keep the settings; `limit` counts the word pieces of both texts and special tokens.
+
+        `batch_size` is as an encoder's (`memsys.encoders.local.LocalModel`).
+        """
         self.source = Source(model, revision, package, sha256)
         self.limit = limit
-        self.batch_size = batch_size
+        self._batches = Batches(batch_size)
         self.dtype: Precision = dtype
         self.device = device
         self._loading = threading.Lock()
@@ -66,9 +70,11 @@ class CrossEncoderReranker:
         pairs = self._tokenizer.encode_batch([(readable(query), readable(text)) for text in texts])
         order = sorted(range(len(pairs)), key=lambda i: -len(pairs[i].ids))
         scores = [0.0] * len(pairs)
-        for at in range(0, len(order), self.batch_size):
-            batch = order[at : at + self.batch_size]
-            shape = (len(batch), len(pairs[batch[0]].ids))
+        at = 0
+        while at < len(order):
+            width = len(pairs[order[at]].ids)
+            batch = order[at : at + self._batches.rows(width, device.type)]
+            shape = (len(batch), width)
             ids = torch.full(shape, self._pad, dtype=torch.long)
             kinds, mask = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
             for row, i in enumerate(batch):
@@ -79,10 +85,18 @@ class CrossEncoderReranker:
             inputs = {"input_ids": ids, "attention_mask": mask}
             if self._type_count > 1:
                 inputs["token_type_ids"] = kinds
-            with concurrency.HEAVY, torch.inference_mode():
-                logits = self._model(**{k: v.to(device) for k, v in inputs.items()}).logits
-            for i, score in zip(batch, logits[:, 0].float().cpu().tolist(), strict=True):
+            try:
+                with concurrency.HEAVY, torch.inference_mode():
+                    logits = self._model(**{k: v.to(device) for k, v in inputs.items()}).logits
+                    found = logits[:, 0].float().cpu().tolist()
+            except torch.OutOfMemoryError:
+                if not self._batches.halve(len(batch), width):
+                    raise
+                torch.cuda.empty_cache()
+                continue
+            for i, score in zip(batch, found, strict=True):
                 scores[i] = score
+            at += len(batch)
         return scores
 
     def _load(self) -> None:

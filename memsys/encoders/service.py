@@ -22,7 +22,9 @@ import numpy as np
 from memsys import concurrency
 from memsys.encoders.local import Similarity, unit
 from memsys.encoders.protocol import EmbeddingModel, Kind, Vectors
-from memsys.stores.vectors import Key, VectorStore
+from memsys.llm import ledger
+from memsys.stores.shards import Key
+from memsys.stores.vectors import VectorStore
 
 _GATHER_SECONDS = 0.002  # lets callers of the same moment share the first batch
 _IDLE_SECONDS = 1.0  # the worker thread then ends; the next call starts another
@@ -101,7 +103,8 @@ class BatchingEncoder:
     async def encode(self, texts: Sequence[str], *, kind: Kind = "passage") -> Vectors:
         """Return float32 vectors of shape (n, dimension), in the order of `texts`.
 
-        Raises whatever the model raises for one of these texts' batches.
+        Counts the texts, and those longer than the model's window, on the open account. Raises
+        whatever the model raises for one of these texts' batches.
         """
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
@@ -109,6 +112,7 @@ class BatchingEncoder:
         if call is not None:
             await asyncio.wrap_future(call.done)
             found |= call.found
+        self._account_for(keys)
         vectors = np.stack([found[key] for key in keys])
         return unit(vectors) if self.model.similarity == "cosine" else vectors
 
@@ -135,6 +139,12 @@ class BatchingEncoder:
                 "damaged_rows": self._shelf.damaged if self._shelf is not None else 0,
                 "seconds": counts.seconds,
             }
+
+    def _account_for(self, keys: Sequence[Key]) -> None:
+        with self._state:
+            lengths = [self._counts.lengths.get(key, 0) for key in keys]
+        ledger.count("encoder.texts", len(keys))
+        ledger.count("encoder.texts_cut", sum(length > self.model.limit for length in lengths))
 
     def _look_up(
         self, texts: list[str], kind: Kind
@@ -193,7 +203,10 @@ class BatchingEncoder:
 
     def _embed(self, batch: dict[Key, str], kind: Kind) -> dict[Key, Vectors]:
         # a call may have been queued just as another one's vectors reached the store
-        stored = self._shelf.get(batch) if self._shelf is not None else {}
+        shelved = self._shelf.lookup(batch) if self._shelf is not None else {}
+        stored = {key: vector for key, (vector, _) in shelved.items()}
+        with self._state:
+            self._counts.lengths.update({key: tokens for key, (_, tokens) in shelved.items()})
         fresh = [(key, text) for key, text in batch.items() if key not in stored]
         if not fresh:
             return stored

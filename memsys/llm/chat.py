@@ -54,7 +54,7 @@ class Reply:
     """The answer to one chat call.
 
     `latency` is in seconds, `finish` is `stop` or `length`, `model` the id that the server
-    returned (with its fingerprint, where it gives one).
+    returned (with its fingerprint, where it gives one), `key` its address in the reply store.
     """
 
     text: str
@@ -63,6 +63,7 @@ class Reply:
     finish: str = "stop"
     model: str = ""
     cached: bool = False
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

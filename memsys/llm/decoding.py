@@ -23,6 +23,9 @@ from memsys.llm.kv import Prefixes, Slab
 NEAR = 1e-3
 """Logits closer than this are a tie that is decided alone; float32 batches differ by 1e-4."""
 
+BEHIND = 0.4
+"""Share of a prompt that must be known for its attention to be masked explicitly."""
+
 
 @dataclass(eq=False)
 class Task:
@@ -103,7 +106,7 @@ class Decoder:
         logits = self._forward(
             torch.from_numpy(tokens[None, start:]),
             torch.arange(start, len(tokens))[None],
-            None if start == 0 else _behind(start, len(tokens)),
+            _behind(start, len(tokens)),
             self._slab,
         )
         self._prefixes.add(tokens, self._slab.save(row, len(tokens)))
@@ -215,6 +218,12 @@ class Decoder:
         return complete
 
 
-def _behind(start: int, end: int) -> Tensor:
-    """The causal mask of tokens `start` to `end`, (1, 1, end - start, end)."""
+def _behind(start: int, end: int) -> Tensor | None:
+    """The causal mask of tokens `start` to `end`, (1, 1, end - start, end).
+
+    `None` where it is cheaper to compute the known tokens' rows too: an explicit mask costs the
+    whole rectangle, at 1.8 times the price of the causal kernel's square (1,200 tokens, AVX2).
+    """
+    if start < BEHIND * end:
+        return None
     return torch.ones(end - start, end, dtype=torch.bool).tril(start)[None, None]

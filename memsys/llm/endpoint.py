@@ -19,14 +19,16 @@ from memsys.errors import (
 from memsys.llm.address import Address
 from memsys.llm.chat import Message, Reply, Request, Usage
 from memsys.llm.faults import PATIENCE, Backoff, Fault, of_status, same_model
-from memsys.llm.limits import AdaptiveLimit, Pace
+from memsys.llm.limits import AdaptiveLimit, traffic_of
 from memsys.llm.schemas import strict
 from memsys.llm.tokens import TokenCounter
+from memsys.stores.plain import encodable
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _GIVE_UP = 5  # calls in a row that reached nobody, each after all its retries
+_OTHER_MODEL = 5  # answers in a row under another model's name, before the right one ever answered
 
 
 class Endpoint:
@@ -81,10 +83,10 @@ class Endpoint:
         self._served_as, self._variant = served_as, variant
         self._tokens = TokenCounter(tokenizer)
         self._backoff = Backoff(backoff_s, 60.0, seed)
-        self._rates = requests_per_minute, tokens_per_minute
-        self.limit = AdaptiveLimit(concurrency)
-        self._requests, self._spend = Pace(requests_per_minute), Pace(tokens_per_minute)
-        self._quiet_until = 0.0
+        self._counted = tokens_per_minute is not None
+        rates = concurrency, requests_per_minute, tokens_per_minute
+        self._traffic = traffic_of(*rates, self._address.url, model, api_key_env)
+        self._others = 0  # answers under another model's name; -1 once the right one has answered
         self._refused: EndpointRefused | None = None
         self._lost = 0
         self._client_of: tuple[asyncio.AbstractEventLoop, AsyncOpenAI] | None = None
@@ -128,6 +130,11 @@ class Endpoint:
         """The most calls in flight."""
         return self._most
 
+    @property
+    def limit(self) -> AdaptiveLimit:
+        """The calls in flight: how many there may be now, and how that came about."""
+        return self._traffic.limit
+
     def count_tokens(self, text: str) -> int:
         """Return how many tokens `text` has; an estimate without a tokenizer."""
         return self._tokens.text(text)
@@ -144,8 +151,8 @@ class Endpoint:
         """
         body = self._body(request)
         # a reply nearly always is shorter than its cap: the difference is given back afterwards
-        size = self.message_tokens(request.messages) if self._rates[1] else 0
-        booked = size + body[self._limit_field] if self._rates[1] else 0
+        size = self.message_tokens(request.messages) if self._counted else 0
+        booked = size + body[self._limit_field] if self._counted else 0
         attempt = 0
         while isinstance(outcome := await self._ask(body, booked, request), Fault):
             self._raise(outcome)
@@ -196,7 +203,8 @@ class Endpoint:
     async def _ask(self, body: dict[str, Any], booked: int, request: Request) -> Reply | Fault:
         """Make one try, when its turn has come."""
         async with self.limit.slot() as taken:
-            await self._wait(booked)
+            refused = lambda: self._refused is not None  # noqa: E731
+            await self._traffic.gate.enter((1, booked), self._nap, refused)
             if self._refused is not None:
                 raise EndpointRefused(str(self._refused))
             began = time.perf_counter()
@@ -205,19 +213,15 @@ class Endpoint:
                 if outcome.kind == "limited":
                     self.limit.limited(taken)
                 if outcome.wait:
-                    self._quiet_until = max(self._quiet_until, time.monotonic() + outcome.wait)
+                    self._traffic.gate.silence(outcome.wait)
                 return outcome
             self.limit.succeeded()
         reply = self._read(outcome, request, time.perf_counter() - began)
         if isinstance(reply, Reply) and booked:
-            self._spend.refund(booked - reply.usage.prompt_tokens - reply.usage.completion_tokens)
+            self._traffic.spend.refund(
+                booked - reply.usage.prompt_tokens - reply.usage.completion_tokens
+            )
         return reply
-
-    async def _wait(self, booked: int) -> None:
-        """Keep the pace, and the silence that the server asked for."""
-        await self._nap(self._quiet_until - time.monotonic())
-        await self._spend.take(booked, self._nap)
-        await self._requests.take(1, self._nap)
 
     async def _nap(self, seconds: float) -> None:
         """Sleep, but not past a refusal."""
@@ -228,10 +232,13 @@ class Endpoint:
     async def _try(self, body: dict[str, Any]) -> Any:
         """Send one request; returns the completion, or the fault."""
         import openai
+        from openai.types.chat import ChatCompletion
 
+        # the body is plain JSON already: the typed front door would walk it all over again
+        post, path = self._client().post, "/chat/completions"
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._client().chat.completions.create(**body)
+                return await post(path, cast_to=ChatCompletion, body=body)
         except openai.APIStatusError as error:
             return _judged(error)
         except (TimeoutError, openai.APITimeoutError):
@@ -250,13 +257,14 @@ class Endpoint:
             return Fault("again", "the answer holds no choices")
         answered = getattr(completion, "model", None) or ""
         if not same_model(self._model, answered) and answered != self._served_as:
-            return Fault("again", f"another model answered: '{answered}'")
+            return self._another(answered)
+        self._others = -1
         finish = choices[0].finish_reason or "stop"
         if finish == "content_filter":
             return Fault("filtered", "the answer was withheld")
         if getattr(message, "refusal", None) and not message.content:
             return Fault("filtered", str(message.refusal))
-        text = message.content or ""
+        text = encodable(message.content or "")
         mark = getattr(completion, "system_fingerprint", None)
         return Reply(
             text=text,
@@ -264,6 +272,17 @@ class Endpoint:
             latency=seconds,
             finish="length" if finish == "length" else "stop",
             model=f"{answered or self._model}{f' {mark}' if mark else ''}",
+        )
+
+    def _another(self, answered: str) -> Fault:
+        """Judge an answer by another model: a slip of the server's, or a wrong configuration."""
+        self._others += self._others >= 0
+        if self._others < _OTHER_MODEL:
+            return Fault("again", f"another model answered: '{answered}'")
+        return Fault(
+            "refused",
+            f"it is always another model that answers: '{answered}' (if that is the one you mean, "
+            "set served_as to its name)",
         )
 
     def _usage(self, completion: Any, request: Request, text: str) -> Usage:
@@ -312,7 +331,9 @@ class Endpoint:
         wanted = min(request.max_tokens, self._cap or request.max_tokens)
         body: dict[str, Any] = {
             "model": self._model,
-            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "messages": [
+                {"role": m.role, "content": encodable(m.content)} for m in request.messages
+            ],
             "temperature": request.temperature,
             self._limit_field: wanted + self._thinking,
         }
@@ -323,9 +344,7 @@ class Endpoint:
         elif request.schema is not None and self._schema == "json_schema":
             form = {"name": "reply", "schema": strict(request.schema), "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
-        if self._extra:
-            body["extra_body"] = self._extra
-        return body
+        return body | self._extra
 
     def _client(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()

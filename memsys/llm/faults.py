@@ -24,6 +24,15 @@ _MENDS = {
     404: "check the model's name and base_url",
     429: "the quota is used up: raise it, wait for it, or use another endpoint",
 }
+_HINTS = (
+    (r"max_completion_tokens", "set limit_field to max_completion_tokens for this model"),
+    (
+        r"response_format|json_schema|guided",
+        "set json_schema to json_object or none for this model",
+    ),
+    (r"max_tokens|completion tokens", "set max_completion_tokens to what this model allows"),
+)
+"""What a server's words about a field of the request point to, in the order of trying."""
 _RETRIED = {408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529}
 _OVERFLOW = re.compile(
     r"context[ _]length|context window|maximum context|context size|max_model_len|"
@@ -54,6 +63,9 @@ class Fault:
         if self.wait > PATIENCE:
             return f"it asks for a pause of {self.wait:.0f} s; run the same command then"
         advice = _MENDS.get(self.status or 0, "correct the request or the endpoint")
+        if self.status in (400, 422):
+            hints = (hint for words, hint in _HINTS if re.search(words, self.text, re.IGNORECASE))
+            advice = next(hints, advice)
         return advice.format(key=key_name)
 
 

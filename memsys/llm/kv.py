@@ -120,8 +120,8 @@ def attention(
 ) -> tuple[Tensor, None]:
     """Attend from queries (rows, heads, n, d) to grouped keys (rows, groups, t, d).
 
-    One query a row, as in decoding, is computed group by group, without copying the keys for
-    each head of their group.
+    Without a mask the queries are the last n of the t tokens, and causal. One query a row, as in
+    decoding, is computed group by group, without copying the keys for each head of their group.
     """
     if any(kwargs.get(name) is not None for name in ("softcap", "s_aux", "position_bias")):
         raise UserError("This model's attention is not supported in process; serve it with vLLM.")
@@ -134,11 +134,14 @@ def attention(
             scores.masked_fill_(~attention_mask, -torch.inf)
         mixed = torch.matmul(scores.softmax(-1, torch.float32).to(value.dtype), value)
         return mixed.reshape(rows, 1, heads, dimension), None
+    known = 0 if attention_mask is not None else key.shape[2] - count
+    if known:
+        query = functional.pad(query, (0, 0, known, 0))  # the kernel's causal mask starts at 0
     mixed = functional.scaled_dot_product_attention(
         query, key, value, attention_mask,
         is_causal=attention_mask is None, scale=scale, enable_gqa=heads != key.shape[1],
     )  # fmt: skip
-    return mixed.transpose(1, 2).contiguous(), None
+    return mixed[:, :, known:].transpose(1, 2).contiguous(), None
 
 
 # without a mask function of the same name transformers builds no mask: ours are given, or causal

@@ -32,6 +32,7 @@ class Call:
     seconds: float
     schema: bool = False
     valid: bool | None = None  # does the reply parse against its schema? None without a schema
+    reply: str = ""  # its key in the reply store, empty where the store is off
 
     def plain(self) -> dict[str, Any]:
         """Return the call as JSON values."""

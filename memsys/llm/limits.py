@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
 
 Clock = Callable[[], float]
 
@@ -32,7 +34,7 @@ class AdaptiveLimit:
     """
 
     most: int
-    start: int = 32
+    start: int = 8
     clock: Clock = time.monotonic
     history: list[Change] = field(default_factory=list)
 
@@ -119,7 +121,6 @@ class Pace:
 
     def __post_init__(self) -> None:
         self._next = self.clock()
-        self._turn = asyncio.Lock()
 
     def wait(self) -> float:
         """Return the seconds until more may be used."""
@@ -137,11 +138,72 @@ class Pace:
             earlier = self._next - units * 60.6 / self.per_minute
             self._next = max(self.clock() - self.credit, earlier)
 
-    async def take(self, units: float, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Wait for this caller's turn, in the order of asking, and use `units`."""
-        if self.per_minute is None:
-            return
-        async with self._turn:
-            if (seconds := self.wait()) > 0:
+
+@dataclass
+class Gate:
+    """Lets calls through one by one: at the paces, and never while the server wants silence."""
+
+    paces: tuple[Pace, ...]
+    clock: Clock = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._quiet_until = 0.0
+        self._turns: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+
+    def silence(self, seconds: float) -> None:
+        """Let nothing through for so many seconds."""
+        self._quiet_until = max(self._quiet_until, self.clock() + seconds)
+
+    async def enter(
+        self,
+        units: tuple[float, ...],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        closed: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Wait for this caller's turn, in the order of asking, and use `units` of each pace.
+
+        Waits no longer once `closed` is true.
+        """
+        async with self._turn():
+            while not closed() and (seconds := self._wait()) > 0:
                 await sleep(seconds)
-            self.use(units)
+            for pace, count in zip(self.paces, units, strict=True):
+                pace.use(count)
+
+    def _wait(self) -> float:
+        silence = self._quiet_until - self.clock()
+        return max(silence, *(pace.wait() for pace in self.paces))
+
+    def _turn(self) -> asyncio.Lock:
+        loop = asyncio.get_running_loop()
+        if self._turns is None or self._turns[0] is not loop:
+            self._turns = loop, asyncio.Lock()
+        return self._turns[1]
+
+
+@dataclass(eq=False)
+class Traffic:
+    """How hard a served model is pressed, by all that ask it in this process together."""
+
+    limit: AdaptiveLimit
+    spend: Pace
+    gate: Gate
+
+
+_TRAFFIC: WeakValueDictionary[tuple[Any, ...], Traffic] = WeakValueDictionary()
+
+
+def traffic_of(
+    concurrency: int, requests: float | None, tokens: float | None, *model: str
+) -> Traffic:
+    """Return the limits of a model of a server; the same for all that name it alike.
+
+    `requests` and `tokens` are per minute, `model` is all that names it and its account.
+    """
+    key = (concurrency, requests, tokens, *model)
+    found = _TRAFFIC.get(key)
+    if found is None:
+        spend = Pace(tokens)
+        found = Traffic(AdaptiveLimit(concurrency), spend, Gate((Pace(requests), spend)))
+        _TRAFFIC[key] = found
+    return found

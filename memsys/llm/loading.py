@@ -67,6 +67,7 @@ def resolve_dtype(dtype: Dtype, place: str) -> str:
 def _from_gguf(source: Source, kind: torch.dtype) -> Any:
     from transformers import LlamaForCausalLM
 
+    # unpacked: for GGUF blocks transformers has no matrix product on the CPU, and unpacks them too
     assert source.gguf is not None
     file = gguf.read(source.gguf)
     if file.architecture != "llama" or file.metadata.get("tokenizer.ggml.pre") != "smollm":

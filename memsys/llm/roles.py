@@ -127,6 +127,7 @@ class RoleChat:
             seconds=reply.latency,
             schema=schema is not None,
             valid=None if schema is None else _valid(reply.text, schema),
+            reply=reply.key,
         )
         account.calls.append(call)
 

@@ -27,7 +27,7 @@ class Association(Settings):
     first_linked_session: int = Field(
         default=1, ge=0
     )  # paper: the second session links; official code 5
-    gmm: Backend = "batched"  # sklearn: the reference, for checks
+    gmm: Backend = "batched"  # torch: on CUDA where there is a card; sklearn: the reference
     seed: int = Field(default=0, ge=0)  # official code, random_state
 
     @property

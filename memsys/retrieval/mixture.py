@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Backend = Literal["batched", "sklearn"]
+Backend = Literal["batched", "torch", "sklearn"]
 Array = Any  # a NumPy array or a PyTorch tensor
 
 # scikit-learn's defaults, which the official code leaves alone
@@ -56,6 +56,7 @@ def accept_sets(
 ) -> NDArray[np.bool_]:
     """Return which of each row's (B, m) scores form the accept set.
 
+    `batched` fits on `device`, `torch` on CUDA where there is a device, `sklearn` row by row.
     A row of fewer than two scores cannot be split: all of it is accepted.
     """
     rows = np.atleast_2d(np.asarray(scores, np.float64))
@@ -63,6 +64,10 @@ def accept_sets(
         return np.ones(rows.shape, np.bool_)
     if backend == "sklearn":
         return fit_sklearn(rows, seed).accepted
+    if backend == "torch":
+        import torch
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     return fit(rows, seed=seed, device=device).accepted
 
 

@@ -17,9 +17,16 @@ def dumps(value: Any) -> bytes:
         return orjson.dumps(_clean(value), option=_OPTIONS)
 
 
+def encodable(text: str) -> str:
+    """Return `text` as files and servers take it: lone surrogates become `?`."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return encodable(value)
     if isinstance(value, dict):
         return {_clean(key): _clean(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

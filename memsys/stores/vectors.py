@@ -3,9 +3,10 @@
 One folder a kind of vector (everything in an encoder's `identity`), in it append-only segments.
 A segment is written by one process and read by all; it is two files with one row a text:
 
-- `NAME.vectors`: the vectors, little-endian float32, memory-mapped when first needed;
+- `NAME.vectors`: the vectors, little-endian float32, or float16 where the identity has
+  `stored: float16`; memory-mapped when first needed;
 - `NAME.keys`: 40 bytes a row: the text's SHA-256, its length in word pieces (uint32), and a CRC-32
-  of all that and the vector (uint32).
+  of all that and the vector as float32 (uint32).
 
 Vectors are written before keys, so that a row with a key is complete. A torn last row is ignored;
 a damaged row is counted and counts as absent, so that its text is embedded once more.
@@ -15,41 +16,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import secrets
 import threading
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memsys.encoders.protocol import Vectors
+from memsys.errors import UserError
+from memsys.stores.health import Health
+from memsys.stores.shards import FLOAT, HALF, ROW, Key, Segment, Writer, crc, size_of
 
 _FORMAT = 1
-_ROW = 40
 _RESCAN_SECONDS = 5.0
-_FLOAT = np.dtype("<f4")
-
-Key = bytes
-"""32 bytes: the SHA-256 of a text (and of whatever else tells two texts apart)."""
-
-
-@dataclass(frozen=True)
-class Health:
-    """What a check of every row found: good rows, damaged rows, and bytes of torn tails."""
-
-    rows: int = 0
-    damaged: int = 0
-    torn: int = 0
-
-    def __add__(self, other: Health) -> Health:
-        """Add two findings up."""
-        return Health(self.rows + other.rows, self.damaged + other.damaged, self.torn + other.torn)
+_log = logging.getLogger(__name__)
 
 
 class VectorStore:
@@ -74,8 +59,11 @@ class VectorStore:
     def shelves(self) -> Iterator[Shelf]:
         """Yield every shelf that is in the folder."""
         for path in sorted(self.folder.glob("*/identity.json")):
-            label = json.loads(path.read_text(encoding="utf-8"))
-            yield self.shelf(label["identity"], label["dimension"])
+            try:
+                label = json.loads(path.read_text(encoding="utf-8"))
+                yield self.shelf(label["identity"], label["dimension"])
+            except (ValueError, KeyError, TypeError):
+                _log.warning("%s is damaged: its vectors are not used", path)
 
     def size_bytes(self) -> int:
         """Return how many bytes the store takes."""
@@ -92,72 +80,10 @@ class VectorStore:
                 shelf.close()
 
 
-@dataclass
-class _Segment:
-    """One finished or growing segment of any process, as far as it was complete when read."""
-
-    stem: Path
-    dimension: int
-    rows: int
-    keys: NDArray[np.uint8]  # (rows, 40)
-    _vectors: NDArray[np.float32] | None = field(default=None, repr=False)
-
-    @classmethod
-    def read(cls, stem: Path, dimension: int) -> _Segment:
-        keys = np.fromfile(stem.with_suffix(".keys"), np.uint8)
-        rows = min(len(keys) // _ROW, _size(stem.with_suffix(".vectors")) // (4 * dimension))
-        return cls(stem, dimension, rows, keys[: rows * _ROW].reshape(rows, _ROW))
-
-    def vector(self, row: int) -> Vectors | None:
-        """Return the vector of `row`, or `None` if it is damaged."""
-        if self._vectors is None:
-            shape = (self.rows, self.dimension)
-            path = self.stem.with_suffix(".vectors")
-            self._vectors = np.memmap(path, dtype=_FLOAT, mode="r", shape=shape)
-        vector = np.array(self._vectors[row], np.float32)
-        head = self.keys[row].tobytes()
-        return vector if _crc(head[:36], vector) == int.from_bytes(head[36:], "little") else None
-
-
-class _Writer:
-    """The segment that this process writes."""
-
-    def __init__(self, folder: Path, dimension: int) -> None:
-        # names sort by time: where two processes embedded the same text, all read the older one
-        self.stem = folder / f"{time.time_ns():020d}-{secrets.token_hex(6)}"
-        self.dimension = dimension
-        self.pid = os.getpid()
-        self.rows: dict[Key, tuple[int, int]] = {}
-        self._vectors = self.stem.with_suffix(".vectors").open("xb")
-        self._keys = self.stem.with_suffix(".keys").open("xb")
-        self._reader = self.stem.with_suffix(".vectors").open("rb")
-
-    def append(self, keys: Sequence[Key], vectors: Vectors, tokens: Sequence[int]) -> None:
-        heads = [k + int(n).to_bytes(4, "little") for k, n in zip(keys, tokens, strict=True)]
-        rows = [
-            head + _crc(head, vector).to_bytes(4, "little")
-            for head, vector in zip(heads, vectors, strict=True)
-        ]
-        self._vectors.write(vectors.astype(_FLOAT).tobytes())
-        self._vectors.flush()
-        self._keys.write(b"".join(rows))
-        self._keys.flush()
-        for key, count in zip(keys, tokens, strict=True):
-            self.rows[key] = (len(self.rows), int(count))
-
-    def vector(self, row: int) -> Vectors:
-        size = 4 * self.dimension
-        return np.frombuffer(os.pread(self._reader.fileno(), size, row * size), _FLOAT).astype(
-            np.float32
-        )
-
-    def close(self) -> None:
-        for file in (self._vectors, self._keys, self._reader):
-            file.close()
-
-
 class Shelf:
     """The vectors of one encoder identity: a mapping from text digests to float32 vectors.
+
+    `element` is the number type on disk; what a float16 shelf takes in, it rounds.
 
     Opening reads the keys only. Any number of threads and processes may use one shelf.
     """
@@ -166,10 +92,11 @@ class Shelf:
         """Open `folder`; `label` is written into it once, for people and for `verify`."""
         self.folder = folder
         self.dimension = dimension
-        self._label = label
+        self.label = label
+        self.element = HALF if label["identity"].get("stored") == "float16" else FLOAT
         self._lock = threading.RLock()
-        self._segments: dict[Path, tuple[tuple[int, int], _Segment]] = {}
-        self._writer: _Writer | None = None
+        self._segments: dict[Path, tuple[tuple[int, int], Segment]] = {}
+        self._writer: Writer | None = None
         self._damaged: set[tuple[Path, int]] = set()
         self._index()
         self.refresh()
@@ -201,13 +128,15 @@ class Shelf:
             if not fresh:
                 return
             rows = list(fresh.values())
-            writer = self._own_writer()
             try:
-                writer.append(list(fresh), vectors[rows], [counts[i] for i in rows])
-            except BaseException:
+                self._own_writer().append(list(fresh), vectors[rows], [counts[i] for i in rows])
+            except OSError as error:
                 # half a row may be on disk: leave this segment to its complete rows
                 self._leave_writer()
-                raise
+                raise UserError(
+                    f"Cannot write to the store {self.folder}: {error.strerror or error}. "
+                    "What is in it is kept."
+                ) from error
 
     def refresh(self) -> None:
         """Take in what other processes have written since the last look."""
@@ -217,9 +146,9 @@ class Shelf:
             for stem in sorted(p.with_suffix("") for p in self.folder.glob("*.keys")):
                 if stem == own:
                     continue
-                sizes = (_size(stem.with_suffix(".keys")), _size(stem.with_suffix(".vectors")))
+                sizes = (size_of(stem.with_suffix(".keys")), size_of(stem.with_suffix(".vectors")))
                 if stem not in self._segments or self._segments[stem][0] != sizes:
-                    self._segments[stem] = (sizes, _Segment.read(stem, self.dimension))
+                    self._segments[stem] = (sizes, self._read(stem))
                     changed = True
             if changed:
                 self._index()
@@ -239,17 +168,29 @@ class Shelf:
 
     def size_bytes(self) -> int:
         """Return how many bytes the shelf takes."""
-        return sum(_size(path) for path in self.folder.glob("*"))
+        return sum(size_of(path) for path in self.folder.glob("*"))
+
+    def rows_as_bytes(self) -> Iterator[bytes]:
+        """Yield every good row once: its 40 bytes of key and its vector (see `rows_of_bytes`)."""
+        seen: set[Key] = set()
+        for path in sorted(self.folder.glob("*.keys")):
+            segment = self._read(path.with_suffix(""))
+            for row in range(segment.rows):
+                head = segment.keys[row].tobytes()
+                vector = segment.vector(row) if head[:32] not in seen else None
+                if vector is not None:
+                    seen.add(head[:32])
+                    yield head + vector.astype(FLOAT).tobytes()
 
     def verify(self) -> Health:
         """Read every row from disk and check it."""
         health = Health()
         for path in sorted(self.folder.glob("*.keys")):
             stem = path.with_suffix("")
-            torn = _size(path), _size(stem.with_suffix(".vectors"))
-            segment = _Segment.read(stem, self.dimension)
+            torn = size_of(path), size_of(stem.with_suffix(".vectors"))
+            segment = self._read(stem)
             good = sum(segment.vector(row) is not None for row in range(segment.rows))
-            width = _ROW + 4 * self.dimension
+            width = ROW + self.element.itemsize * self.dimension
             left = sum(torn) - segment.rows * width
             health += Health(good, segment.rows - good, left)
         return health
@@ -260,13 +201,16 @@ class Shelf:
             if self._writer is not None:
                 self._leave_writer()
 
-    def _own_writer(self) -> _Writer:
+    def _read(self, stem: Path) -> Segment:
+        return Segment.read(stem, self.dimension, self.element)
+
+    def _own_writer(self) -> Writer:
         if self._writer is not None and self._writer.pid != os.getpid():
             self._leave_writer()  # after a fork the segment stays the parent's
         if self._writer is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._write_label()
-            self._writer = _Writer(self.folder, self.dimension)
+            self._writer = Writer(self.folder, self.dimension, self.element)
         return self._writer
 
     def _leave_writer(self) -> None:
@@ -280,7 +224,7 @@ class Shelf:
         if not path.exists():
             draft = self.folder / f".identity-{secrets.token_hex(6)}"
             draft.write_text(
-                json.dumps(self._label, indent=2, sort_keys=True, ensure_ascii=False),
+                json.dumps(self.label, indent=2, sort_keys=True, ensure_ascii=False),
                 encoding="utf-8",
             )
             draft.replace(path)
@@ -299,7 +243,7 @@ class Shelf:
         equal = (keys[self._rows[same]] == keys[self._rows[same + 1]]).all(axis=1)
         self._unique = len(keys) - int(equal.sum())
 
-    def _places(self, key: Key) -> Iterator[tuple[_Segment, int]]:
+    def _places(self, key: Key) -> Iterator[tuple[Segment, int]]:
         head = np.uint64(int.from_bytes(key[:8], "little"))
         at = int(np.searchsorted(self._heads, head))
         while at < len(self._heads) and self._heads[at] == head:
@@ -327,12 +271,15 @@ class Shelf:
         return found
 
 
-def _crc(head: bytes, vector: Vectors) -> int:
-    return zlib.crc32(np.ascontiguousarray(vector, _FLOAT).tobytes(), zlib.crc32(head))
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+def rows_of_bytes(content: bytes, dimension: int) -> tuple[list[Key], Vectors, list[int]]:
+    """Read what `rows_as_bytes` wrote: keys, vectors, lengths; raises `ValueError` if damaged."""
+    width = ROW + 4 * dimension
+    if dimension < 1 or len(content) % width:
+        raise ValueError("not whole rows")
+    rows = np.frombuffer(content, np.uint8).reshape(-1, width)
+    vectors = np.ascontiguousarray(rows[:, ROW:]).view(FLOAT).astype(np.float32)
+    heads = [row[:ROW].tobytes() for row in rows]
+    for head, vector in zip(heads, vectors, strict=True):
+        if crc(head[:36], vector) != int.from_bytes(head[36:], "little"):
+            raise ValueError("a row fails its checksum")
+    return [h[:32] for h in heads], vectors, [int.from_bytes(h[32:36], "little") for h in heads]

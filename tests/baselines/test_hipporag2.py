@@ -229,6 +229,18 @@ def test_synonyms_are_limited():
     assert synonym_pairs([], np.zeros((0, 4), np.float32), 0.8, 2047, 101) == {}
 
 
+def test_a_large_pool_of_phrases_gives_the_same_synonyms(monkeypatch):
+    """From `POOLED` phrases on faiss looks for the neighbours; no pair changes."""
+    pytest.importorskip("faiss")
+    names = [f"name{i}" for i in range(600)]
+    vectors = np.random.default_rng(0).standard_normal((600, 3)).astype(np.float32)
+    small = synonym_pairs(names, vectors, 0.8, 2047, 101)
+    monkeypatch.setattr("memsys.retrieval.vector_index.POOLED", 100)
+    large = synonym_pairs(names, vectors, 0.8, 2047, 101)
+    assert len(small) > 600 and list(small) == list(large)
+    assert list(large.values()) == pytest.approx(list(small.values()), abs=1e-6)
+
+
 def test_self_loops_are_dropped_and_repeated_triples_add_up():
     pairs = relation_pairs(
         [[("a", "r", "a"), ("a", "r", "b")], [("b", "q", "a")]], {"a": 0, "b": 1}

@@ -142,7 +142,7 @@ def test_o200k_is_absent_without_a_vocabulary(monkeypatch):
 def test_an_unknown_tokenizer(monkeypatch, tmp_path):
     class AutoTokenizer:
         @staticmethod
-        def from_pretrained(name):
+        def from_pretrained(name, *, trust_remote_code):
             raise OSError(f"{name} is no model\nand more")
 
     # the real module takes seconds to import

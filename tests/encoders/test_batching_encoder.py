@@ -13,6 +13,7 @@ import pytest
 from memsys import concurrency
 from memsys.encoders.pooled import TransformersEncoder
 from memsys.encoders.service import BatchingEncoder
+from memsys.llm import ledger
 from memsys.stores.vectors import VectorStore
 
 
@@ -234,7 +235,8 @@ async def test_queries_overtake_passages():
     model = Model(seconds=0.02)
     encoder = BatchingEncoder(model)
     passages = asyncio.create_task(encoder.encode([f"p{i}" for i in range(2000)]))
-    await asyncio.sleep(0.02)
+    while not model.batches:  # the worker has begun
+        await asyncio.sleep(0.001)
     await encoder.encode(["q"], kind="query")
     assert not passages.done()
     await passages
@@ -267,6 +269,19 @@ async def test_stats_are_the_same_from_the_store(tmp_path):
     assert seen[0]["seconds"] > 0 == seen[1]["seconds"]
     empty = BatchingEncoder(Model()).stats()
     assert (empty["texts"], empty["truncated_share"]) == (0, 0.0)
+
+
+async def test_texts_beyond_the_window_are_counted_for_whoever_asks(tmp_path):
+    texts = ["a", "a b c", "a b c d", "a b c d e f g h", "a b c d"]  # the window holds 3 words
+    for store in (None, VectorStore(tmp_path), VectorStore(tmp_path)):
+        encoder = BatchingEncoder(Model(), store)
+        for _ in range(2):  # embedded, then known or embedded again
+            with ledger.scope("build") as account:
+                await encoder.encode(texts)
+            assert account.counts == {"encoder.texts": 5, "encoder.texts_cut": 3}
+    with ledger.scope("question") as account:
+        await encoder.encode(["a"])
+    assert account.counts == {"encoder.texts": 1}
 
 
 async def test_without_a_store_nothing_is_kept():

@@ -61,3 +61,27 @@ def test_identity(ranker):
     base = CrossEncoderReranker(str(ranker), limit=64)
     assert base.identity != CrossEncoderReranker(str(ranker), limit=32).identity
     assert base.identity == CrossEncoderReranker(str(ranker), limit=64, batch_size=1).identity
+
+
+async def test_out_of_memory_halves_the_batch(ranker):
+    wanted = await CrossEncoderReranker(str(ranker), limit=64).score("w7", TEXTS)
+    reranker = CrossEncoderReranker(str(ranker), limit=64, batch_size=4)
+    reranker.load()
+    model, sizes = reranker._model, []
+
+    def tight(input_ids, **more):
+        sizes.append(len(input_ids))
+        if len(input_ids) > 1:
+            raise torch.OutOfMemoryError("no room")
+        return model(input_ids=input_ids, **more)
+
+    reranker._model = tight
+    assert await reranker.score("w7", TEXTS) == pytest.approx(wanted, abs=1e-4)
+    assert sizes[:3] == [4, 2, 1]
+
+    def hopeless(**inputs):
+        raise torch.OutOfMemoryError("no room")
+
+    reranker._model = hopeless
+    with pytest.raises(torch.OutOfMemoryError):
+        await reranker.score("w7", TEXTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from memsys.encoders.local import unit
+from memsys.encoders.batches import Batches
+from memsys.encoders.local import half, unit
 from memsys.encoders.pooled import TransformersEncoder, pool, scale
 from memsys.encoders.sentence import SentenceEncoder
 from memsys.errors import UserError
@@ -104,6 +106,32 @@ def test_shapes_and_types(bert):
     assert 0 < np.abs(half - vectors).max() < 0.5
 
 
+def test_vectors_that_are_stored_as_float16_are_the_same_with_and_without_a_store(bert, tmp_path):
+    from memsys.encoders.service import BatchingEncoder
+    from memsys.stores.vectors import VectorStore
+
+    model = encoder(bert, stored="float16")
+    made = model.embed(["w1", "w2"], "passage")
+    assert made.dtype == np.float32 and (made == made.astype(np.float16)).all()
+    assert 0 < np.abs(made - encoder(bert).embed(["w1", "w2"], "passage")).max() < 5e-3
+    for _ in range(2):  # embedded, then from the store
+        service = BatchingEncoder(model, VectorStore(tmp_path))
+        assert (asyncio.run(service.encode(["w1", "w2"])) == made).all()
+    assert service.stats()["embedded"] == 0
+    with pytest.raises(UserError, match="float16"):
+        half(np.array([[1e6]], np.float32))
+
+
+def test_batches_are_found_by_themselves():
+    batches = Batches()
+    assert [batches.rows(width, "cpu") for width in (8, 512)] == [64, 64]
+    assert [batches.rows(width, "cuda") for width in (8, 512, 65_536)] == [4096, 64, 1]
+    assert batches.halve(64, 512)
+    assert [batches.rows(width, "cuda") for width in (8, 512, 1024)] == [2048, 32, 16]
+    assert not batches.halve(1, 512)
+    assert Batches(5).rows(512, "cuda") == 5
+
+
 def test_prefixes(bert):
     model = encoder(bert, query_prefix="w10 ", passage_prefix="w11 ")
     plain = encoder(bert)
@@ -163,6 +191,9 @@ def test_out_of_memory_halves_the_batch(bert):
     texts = [f"w{i} w{i + 1}" for i in range(9)]
     assert np.allclose(small.embed(texts, "query"), encoder(bert).embed(texts, "query"), atol=1e-5)
     assert sizes == [8, 4, 2, 2, 2, 2, 1]
+    sizes.clear()
+    small.embed(texts, "query")
+    assert sizes == [2, 2, 2, 2, 1]  # what did not fit once is not tried again
 
     class Hopeless(Small):
         def _forward(self, ids, mask):
@@ -177,6 +208,7 @@ def test_identity_holds_all_that_defines_a_vector(bert):
     changes = [
         {"pooling": "cls"}, {"normalise": True}, {"limit": 32}, {"query_prefix": "q: "},
         {"passage_prefix": "p: "}, {"dtype": "bfloat16"}, {"long_text": "chunk_max"},
+        {"stored": "float16"},
     ]  # fmt: skip
     seen = [json.dumps(encoder(bert, **change).identity) for change in changes]
     assert len({json.dumps(base), *seen}) == len(changes) + 1
@@ -203,13 +235,16 @@ def test_unit_keeps_zero_rows():
 
 
 @pytest.mark.gpu
-def test_half_precision_on_a_gpu(bert):
+def test_half_precision_on_a_gpu(bert, sentence_bert):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     texts = ["w1", " ".join(TWENTY), "w2 w3"]
     exact = encoder(bert, device="cpu", normalise=True).embed(texts, "query")
-    half = encoder(bert, dtype="float16", normalise=True).embed(texts, "query")
-    assert np.abs(exact - half).max() < 2e-2
+    makers = [(encoder, bert), (sentence, sentence_bert)]
+    for make, folder in makers:
+        for dtype in ("float16", "bfloat16"):
+            close = make(folder, dtype=dtype, normalise=True).embed(texts, "query")
+            assert np.abs(exact - close).max() < (2e-2 if dtype == "float16" else 8e-2)
 
 
 @pytest.mark.slow

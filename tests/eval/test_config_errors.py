@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from eval.command import sweep_or_run
 from eval.config import compose, jobs_to_check
 from eval.resources import Resources
 from eval.spec import RunSpec
+from eval.sweep import sweep_or_run
 from eval.typed import resolve
 from memsys.errors import UserError
 

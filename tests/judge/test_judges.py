@@ -72,6 +72,17 @@ async def test_memgas_shows_the_raw_response_and_asks_once():
     assert "bees" not in message.content
 
 
+@pytest.mark.parametrize("answer", ["", " \n", None])
+async def test_an_empty_response_is_shown_as_one(answer):
+    for one, q in (
+        (MemgasJudge(Prompts()), question()),
+        (LongMemEvalJudge(Prompts()), question()),
+        (GvdJudge(Prompts()), question(reference=None)),
+    ):
+        _, chat, _ = await judge(one, ["[[no]]"] * 2, q, record(answer))
+        assert "Response: (empty)\n" in chat.calls[0][2].messages[-1].content
+
+
 async def test_an_empty_reply_is_retried_once_and_then_no_verdict():
     verdict, chat, counts = await judge(MemgasJudge(Prompts()), ["", "[[no]]"])
     assert verdict["scores"] == {"correct": 0.0}

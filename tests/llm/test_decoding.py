@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
@@ -8,7 +9,8 @@ from tiny_model import save
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from memsys.llm import kv
-from memsys.llm.decoding import Decoder, Task
+from memsys.llm.batching import Batcher
+from memsys.llm.decoding import Decoder, Task, _behind
 from memsys.llm.grammar import Grammars
 
 ROOM = 1 << 26
@@ -91,6 +93,31 @@ def test_shared_beginnings_are_read_once_and_change_nothing(model):
     with_reuse = run(made, [Task(p, 10) for p in some])
     assert made.reused >= 11 * 99
     assert with_reuse == [run(decoder(model), [Task(p, 10)])[0] for p in some]
+
+
+@pytest.mark.parametrize("shared", [30, 60, 150])
+def test_a_known_beginning_changes_nothing_whatever_its_share(model, shared):
+    """Little known is computed again behind the causal kernel, much is masked explicitly."""
+    dice = random.Random(shared)
+    start = [dice.randrange(256) for _ in range(shared)]
+    some = [start + [dice.randrange(256) for _ in range(120)] for _ in range(4)]
+    assert (_behind(shared, shared + 120) is None) == (shared < 80)
+    made = decoder(model)
+    assert run(made, [Task(p, 8) for p in some]) == [alone(model, p, 8) for p in some]
+    assert made.reused == 3 * shared
+
+
+def test_attention_without_a_mask_is_causal_for_the_last_tokens():
+    query, key, value = torch.randn(3, 1, 4, 50, 16).unbind(0)
+    key, value = key[:, :2], value[:, :2]
+    for count in (50, 20, 2):
+        masked, _ = kv.attention(None, query[:, :, -count:], key, value, _mask(50 - count, 50))
+        causal, _ = kv.attention(None, query[:, :, -count:], key, value, None)
+        torch.testing.assert_close(causal, masked, atol=1e-6, rtol=0)
+
+
+def _mask(start: int, end: int) -> torch.Tensor:
+    return torch.ones(end - start, end, dtype=torch.bool).tril(start)[None, None]
 
 
 def test_near_ties_are_decided_alone(model, monkeypatch):
@@ -205,6 +232,19 @@ def test_on_cuda_replies_equal_those_of_the_cpu(tiny, model):
     some = prompts(16, shared=50)
     on_gpu = run(decoder(moved.eval().to("cuda")), [Task(p, 20) for p in some])
     assert on_gpu == run(decoder(model), [Task(p, 20) for p in some])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+async def test_on_cuda_a_batch_that_does_not_fit_is_halved_until_it_does(tiny, model):
+    moved = AutoModelForCausalLM.from_pretrained(tiny, attn_implementation=kv.ATTENTION)
+    greedy = Decoder(moved.eval().to("cuda"), None, (), rows=1 << 24, room=1 << 60)  # a TiB
+    batcher = Batcher(greedy)
+    tasks = [Task(p, 20) for p in prompts(4)]
+    await asyncio.gather(*(batcher.write(task) for task in tasks))
+    await asyncio.to_thread(batcher.close)
+    assert 4 <= greedy.rows < 1 << 24
+    assert [t.written for t in tasks] == run(decoder(model), [Task(t.prompt, 20) for t in tasks])
 
 
 def test_new_room_in_the_cache_holds_no_leftovers(model):

@@ -239,7 +239,9 @@ async def test_retry_after_silences_every_call():
 async def test_requests_a_minute_are_never_exceeded():
     async with OpenAIServer(window=0.5) as server:
         chat = endpoint(server, requests_per_minute=6000)  # 50 in half a second
-        chat._requests.credit = 0.0  # a credit for minutes would be most of this window
+        chat._traffic.gate.paces[
+            0
+        ].credit = 0.0  # a credit for minutes would be most of this window
         await asyncio.gather(*(chat.complete(ask(f"q{i}")) for i in range(120)))
         assert 10 <= server.stats.most_per_window <= 55
         await chat.close()
@@ -253,11 +255,11 @@ async def test_tokens_a_minute_are_kept_and_unused_ones_given_back():
         for i in range(4):
             await chat.complete(ask(f"q{i}", max_tokens=100))
         assert time.perf_counter() - began < 3
-        assert chat._spend.wait() < 0.5
+        assert chat._traffic.spend.wait() < 0.5
         await chat.close()
         # booked at once, they cannot be given back before the next one's turn
         many = endpoint(server, tokens_per_minute=60_000)
-        many._spend.credit = 0.0
+        many._traffic.spend.credit = 0.0
         server.latency = 1.0
         began = time.perf_counter()
         calls = [many.complete(ask(f"p{i}", max_tokens=100)) for i in range(6)]
@@ -337,9 +339,6 @@ def test_identity_holds_what_changes_a_reply_and_nothing_of_this_machine():
     assert one.identity == two.identity
     for change in ({"extra_body": {"a": 1}}, {"variant": "awq"}, {"seed": 1}):
         assert Endpoint("m", base_url="http://localhost:8000/v1", **change).identity != one.identity
-    assert (
-        Endpoint("m", base_url="https://user:pw@host.org/v1?k=1").identity["server"] == "host.org"
-    )
     json.dumps(one.identity)
 
 
@@ -347,3 +346,92 @@ def test_tokens_are_estimated_without_a_tokenizer_and_a_missing_one_is_named(mon
     assert Endpoint("m").count_tokens("abcdefghi") == 3
     with pytest.raises(UserError, match=r"no-such-encoding.*tokenizer=null"):
         Endpoint("m", tokenizer="no-such-encoding").count_tokens("a")
+
+
+async def test_an_endpoint_that_always_names_another_model_is_told_once():
+    async with OpenAIServer(model="test-model-large") as server:
+        chat = endpoint(server, concurrency=2)
+        calls = (chat.complete(ask(f"q{i}")) for i in range(50))
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert {type(r) for r in results} == {EndpointRefused}
+        assert len({str(r) for r in results}) == 1
+        assert "'test-model-large'" in str(results[0]) and "served_as" in str(results[0])
+        assert server.stats.requests <= 6
+        meant = endpoint(server, served_as="test-model-large")
+        assert (await meant.complete(ask())).model == "test-model-large fp_test"
+        for one in (chat, meant):
+            await one.close()
+
+
+async def test_a_dated_snapshot_may_answer_and_is_recorded():
+    async with OpenAIServer(model="test-model-2024-07-18") as server:
+        chat = endpoint(server)
+        assert (await chat.complete(ask())).model == "test-model-2024-07-18 fp_test"
+        await chat.close()
+
+
+async def test_two_endpoints_of_one_model_keep_its_rate_together():
+    async with OpenAIServer(window=0.5) as server:
+        pair = [endpoint(server, requests_per_minute=6000, seed=s) for s in (None, 1)]
+        pair[0]._traffic.gate.paces[0].credit = 0.0
+        calls = [chat.complete(ask(f"q{i}")) for i in range(60) for chat in pair]
+        await asyncio.gather(*calls)
+        assert 10 <= server.stats.most_per_window <= 55
+        other = endpoint(server, requests_per_minute=None)
+        assert other.limit is not pair[0].limit
+        for chat in (*pair, other):
+            await chat.close()
+
+
+async def test_silence_holds_for_those_who_wait_at_the_pace_already():
+    async with OpenAIServer(retry_after=1.5) as server:
+        chat = endpoint(server, requests_per_minute=120)  # one each half second
+        await chat.complete(ask("first"))
+        server.faults = {"429": 1.0}
+        calls = [asyncio.create_task(chat.complete(ask(f"q{i}"))) for i in range(3)]
+        while server.stats.requests < 2:
+            await asyncio.sleep(0.001)
+        server.faults = {}
+        await asyncio.sleep(1.3)
+        assert server.stats.requests <= 3  # one may have been on its way
+        await asyncio.gather(*calls)
+        await chat.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://user:pw@host.org/v1", "https://host.org/v1?api-key=abc", "host.org/v1", "ftp://h/v1"],
+)
+def test_an_address_that_holds_a_key_or_is_none_is_refused(url):
+    with pytest.raises(UserError, match="base_url") as caught:
+        Endpoint("m", base_url=url)
+    assert "pw" not in str(caught.value) and "abc" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["sk-proj-0123456789", "gsk0123456789abcdefgh", "", "A B"])
+def test_a_key_in_the_place_of_its_variables_name_is_refused_unseen(name):
+    with pytest.raises(UserError, match="api_key_env") as caught:
+        Endpoint("m", base_url="https://host.org/v1", api_key_env=name)
+    assert not name or name not in str(caught.value)
+    Endpoint("m", base_url="https://host.org/v1", api_key_env="MY_OWN_KEY_2")
+
+
+@pytest.mark.parametrize("key", ["kéy-0123456789", "key 0123456789", "key\n0123456789"])
+async def test_a_key_that_cannot_be_sent_is_refused_unseen(key, monkeypatch):
+    monkeypatch.setenv("ODD_KEY", key)
+    chat = Endpoint("m", base_url="http://127.0.0.1:9/v1", api_key_env="ODD_KEY")
+    with pytest.raises(UserError, match="ODD_KEY") as caught:
+        await chat.complete(ask())
+    assert key not in str(caught.value)
+
+
+async def test_roles_on_different_endpoints_keep_their_own_limits_and_refusals():
+    async with OpenAIServer() as main, OpenAIServer(refuse="402", model="judge-model") as judge:
+        one = endpoint(main, concurrency=4)
+        two = Endpoint("judge-model", base_url=judge.base_url, concurrency=2)
+        with pytest.raises(EndpointRefused, match="judge-model"):
+            await two.complete(ask())
+        assert (await one.complete(ask())).text.startswith("reply ")
+        assert one.limit is not two.limit
+        await one.close()
+        await two.close()

@@ -79,3 +79,25 @@ def test_backoff_doubles_within_its_bounds_and_is_reproducible():
 )
 def test_which_models_may_answer(asked, answered, same):
     assert same_model(asked, answered) is same
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+            "limit_field",
+        ),
+        (
+            "Invalid parameter: 'response_format' of type 'json_schema' is not supported",
+            "json_object",
+        ),
+        (
+            "max_tokens is too large: 40000. This model supports at most 16384",
+            "what this model allows",
+        ),
+        ("Unrecognized request argument supplied: top_k", "correct the request"),
+    ],
+)
+def test_a_refused_field_is_answered_with_the_setting_that_mends_it(words, hint):
+    assert hint in told(400, words).mend("KEY")

@@ -64,6 +64,21 @@ async def test_a_schema_is_enforced_even_on_random_weights(folder):
     await chat.close()
 
 
+@pytest.mark.gpu
+async def test_on_cuda_weights_are_bfloat16_and_replies_valid(folder):
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    chat = TransformersModel(str(folder))
+    assert chat.identity["dtype"] == "bfloat16"
+    asked = [ask(f"q{i}", 60, schema=KEYWORDS) for i in range(24)]
+    for reply in await asyncio.gather(*(chat.complete(request) for request in asked)):
+        jsonschema.validate(json.loads(reply.text), KEYWORDS)
+    assert chat._decoder is not None and chat._decoder._model.dtype is torch.bfloat16
+    await chat.close()
+
+
 async def test_limits_are_kept(folder):
     chat = TransformersModel(
         str(folder), device="cpu", threads=1, max_completion_tokens=5, context_window=100

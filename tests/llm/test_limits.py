@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsys.llm.limits import AdaptiveLimit, Pace
+from memsys.llm.limits import AdaptiveLimit, Gate, Pace
 
 
 class Clock:
@@ -142,11 +142,35 @@ def test_a_refund_never_reaches_further_back_than_the_credit():
 
 
 async def test_turns_are_taken_in_the_order_of_asking():
-    pace, order = Pace(60_000), []
+    gate, order = Gate((Pace(60_000), Pace(None))), []
 
     async def take(i: int) -> None:
-        await pace.take(1, asyncio.sleep)
+        await gate.enter((1, 1))
         order.append(i)
 
     await asyncio.gather(*(take(i) for i in range(50)))
     assert order == list(range(50))
+
+
+async def test_silence_holds_back_those_who_wait_for_their_turn_already():
+    clock, slept = Clock(), []
+    gate = Gate((Pace(60, clock=clock),), clock=clock)
+    gate.paces[0].use(1)
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 1:
+            gate.silence(30)  # a rate limit arrives meanwhile
+        clock.now += seconds
+
+    await gate.enter((1,), sleep)
+    assert clock.now == pytest.approx(130)
+    # those who come next are spread again, and do not go out in one burst
+    await gate.enter((1,), sleep)
+    assert clock.now >= 130.5
+
+
+async def test_a_closed_gate_lets_everyone_go():
+    gate = Gate((Pace(None),))
+    gate.silence(1000)
+    await asyncio.wait_for(gate.enter((1,), closed=lambda: True), 1)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from memsys.memgas.graph import new_edges
 from memsys.memgas.settings import Association
-from memsys.retrieval.mixture import fit_sklearn
+from memsys.retrieval.mixture import accept_sets, fit_sklearn
 
 
 def vectors(sessions, seed=0, d=24):
@@ -90,6 +90,20 @@ def test_cosine_ignores_lengths() -> None:
     by_cosine = [new_edges(v, 0, Association(), "cosine") for v in (nodes, scaled)]
     np.testing.assert_array_equal(*by_cosine)
     assert pairs(new_edges(scaled, 0, Association())) != pairs(by_cosine[0])
+
+
+def test_one_more_session_fits_its_own_nodes_only(monkeypatch) -> None:
+    """Inserting costs a product with the older nodes and four fits, whatever the graph's size."""
+    fitted = []
+
+    def counted(scores, **more):
+        fitted.append(scores.shape)
+        return accept_sets(scores, **more)
+
+    monkeypatch.setattr("memsys.memgas.graph.accept_sets", counted)
+    for sessions in (20, 40):
+        new_edges(vectors(sessions), sessions - 1, Association())
+    assert fitted == [(4, 30), (4, 30)]
 
 
 @settings(max_examples=15, deadline=None)

@@ -89,6 +89,7 @@ def test_torch_gives_the_same_sets() -> None:
     on_cpu = fit(rows, device="cpu")
     np.testing.assert_array_equal(on_cpu.accepted, fit(rows).accepted)
     np.testing.assert_allclose(on_cpu.log_likelihood, fit(rows).log_likelihood, atol=1e-9)
+    np.testing.assert_array_equal(accept_sets(rows, backend="torch"), fit(rows).accepted)
 
 
 @pytest.mark.gpu
@@ -97,5 +98,8 @@ def test_cuda_gives_the_same_sets() -> None:
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     rows = np.random.default_rng(6).normal(size=(2000, 30))
-    same = (fit(rows, device="cuda").accepted == fit(rows).accepted).all(axis=1)
+    ours, reference = fit(rows, device="cuda"), fit_sklearn(rows)
+    same = (ours.accepted == reference.accepted).all(axis=1)
     assert same.mean() >= 0.995
+    assert (ours.log_likelihood >= reference.log_likelihood - 1e-9).all()
+    np.testing.assert_array_equal(accept_sets(rows, backend="torch"), ours.accepted)

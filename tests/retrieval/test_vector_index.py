@@ -51,6 +51,60 @@ def test_faiss_and_numpy_agree() -> None:
     np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-5)
 
 
+def test_faiss_is_taken_from_a_pools_size_on(monkeypatch) -> None:
+    pytest.importorskip("faiss")
+    monkeypatch.setattr("memsys.retrieval.vector_index.POOLED", 50)
+    vectors = np.random.default_rng(2).normal(size=(50, 8))
+    assert VectorIndex(vectors)._cpu is not None
+    assert VectorIndex(vectors[:49])._cpu is VectorIndex(vectors, "numpy")._cpu is None
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    assert VectorIndex(vectors)._cpu is None  # without faiss, NumPy serves any size
+
+
+class Card:
+    """faiss as it is on a machine with a GPU, as far as the index uses it."""
+
+    def __init__(self, real) -> None:
+        self.IndexFlatIP, self.StandardGpuResources = real.IndexFlatIP, object
+        self.asked: list[int] = []
+
+    def get_num_gpus(self) -> int:
+        return 1
+
+    def index_cpu_to_gpu(self, resources, device, index):
+        card = self
+
+        class OnCard:
+            def search(self, queries, k):
+                card.asked.append(k)
+                return index.search(queries, k)
+
+        return OnCard()
+
+
+def test_a_gpu_searches_as_far_as_it_can(monkeypatch) -> None:
+    card = Card(pytest.importorskip("faiss"))
+    monkeypatch.setitem(sys.modules, "faiss", card)
+    monkeypatch.setattr("memsys.retrieval.vector_index.GPU_NEAREST", 7)
+    vectors = np.random.default_rng(3).normal(size=(60, 8))
+    index = VectorIndex(vectors, "faiss")
+    for k in (7, 8):
+        expected = VectorIndex(vectors, "numpy").search(vectors[:5], k)
+        np.testing.assert_array_equal(index.search(vectors[:5], k)[0], expected[0])
+    assert card.asked == [7]
+
+
+@pytest.mark.gpu
+def test_a_real_gpu_finds_the_same() -> None:
+    faiss = pytest.importorskip("faiss")
+    if not getattr(faiss, "get_num_gpus", int)():
+        pytest.skip("faiss sees no CUDA device (the extra 'faiss-gpu')")
+    vectors = np.random.default_rng(4).normal(size=(5000, 32))
+    ours, theirs = (VectorIndex(vectors, b).search(vectors[:40], 10) for b in ("numpy", "faiss"))
+    np.testing.assert_array_equal(ours[0], theirs[0])
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-5)
+
+
 def test_missing_faiss_is_said_plainly(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(UserError, match="faiss-cpu"):

@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsys.stores.vectors import Health, VectorStore
+from memsys.errors import UserError
+from memsys.stores.health import Health
+from memsys.stores.vectors import VectorStore, rows_of_bytes
 
 IDENTITY = {"model": "m", "pooling": "mean"}
 
@@ -90,6 +92,40 @@ def test_identities_and_dimensions_have_their_own_shelves(tmp_path):
     assert other.size_bytes() == sum(p.stat().st_size for p in tmp_path.glob("*/*"))
 
 
+def test_a_float16_shelf_keeps_half_the_bytes_and_rounds_what_it_gets(tmp_path):
+    half = {**IDENTITY, "stored": "float16"}
+    shelf = shelf_in(tmp_path, half)
+    fill(shelf, "abc", tokens=[1, 2, 3])
+    rounded = {key(t): vector(t).astype(np.float16).astype(np.float32) for t in "abc"}
+    for view in (shelf, shelf_in(tmp_path, half)):
+        found = view.get(rounded)
+        assert all(found[k].dtype == np.float32 and (found[k] == rounded[k]).all() for k in rounded)
+        assert view.verify() == Health(rows=3)
+    label = len((shelf.folder / "identity.json").read_bytes())
+    assert shelf.size_bytes() == 3 * (40 + 6) + label
+    assert not shelf_in(tmp_path).get([key("a")])  # another identity, another shelf
+    shelf.close()
+    (again,) = VectorStore(tmp_path).shelves()
+    assert again.element == np.float16
+    content = b"".join(again.rows_as_bytes())  # as an archive carries them: float32
+    keys, vectors, tokens = rows_of_bytes(content, 3)
+    assert tokens == [1, 2, 3] and all((v == rounded[k]).all() for k, v in zip(keys, vectors))
+    damage = files(tmp_path, "vectors")[0]
+    damage.write_bytes(b"\xff" + damage.read_bytes()[1:])
+    assert len(shelf_in(tmp_path, half).get(rounded)) == 2
+
+
+def test_opening_reads_no_vector(tmp_path):
+    fill(shelf_in(tmp_path), "ab")
+    fill(shelf_in(tmp_path), "cd")
+    shelf = shelf_in(tmp_path)
+    opened = [segment._vectors is not None for segment in shelf._order]
+    assert opened == [False, False] and len(shelf) == 4
+    shelf.get([key("c")])  # one shard is mapped, the other stays unopened
+    mapped = [segment._vectors for segment in shelf._order]
+    assert mapped[0] is None and isinstance(mapped[1], np.memmap)
+
+
 def test_a_wrong_shape_is_refused(tmp_path):
     with pytest.raises(ValueError, match="width 3"):
         shelf_in(tmp_path).put([key("a")], np.zeros((1, 4), np.float32))
@@ -149,7 +185,7 @@ def test_a_failed_write_leaves_what_was_complete(tmp_path, monkeypatch):
 
     writer._file, writer._vectors = writer._vectors, Full()
     monkeypatch.setattr(Full, "close", lambda self: writer._file.close(), raising=False)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(UserError, match="no space"):
         fill(shelf, ["b"])
     fill(shelf, ["b", "c"])
     for view in (shelf, shelf_in(tmp_path)):

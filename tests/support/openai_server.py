@@ -7,7 +7,8 @@ first line that it prints is its base URL, and `GET /stats` returns `Stats` as J
 Faults: `429` (with Retry-After), `500`, `503`, `reset` (the connection breaks), `slow` (the body
 stalls), `truncated` (half a JSON body), `empty` (no choices), `model` (another model's name).
 Which request meets which fault is fixed by the seed, its content and how often it was asked, so
-that a retry meets its own luck. `refuse` answers every chat request with one error.
+that a retry meets its own luck. `refuse` answers every chat request with one error. `mark` makes
+the fingerprint of each reply the hash of its request, by which stored replies can be told apart.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Stats:
     answered_by_content: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     tokens: int = 0
+    now: int = 0  # chat requests that are being answered
     most_per_window: int = 0  # requests within any `window` seconds
 
     def plain(self) -> dict[str, Any]:
@@ -83,6 +85,7 @@ class OpenAIServer:
         capacity: int | None = None,
         window: float = 60.0,
         usage: bool = True,
+        mark: bool = False,
         finish: str = "stop",
         port: int = 0,
     ) -> None:
@@ -91,10 +94,10 @@ class OpenAIServer:
         self.model, self.key, self.fingerprint, self.seed = model, key, fingerprint, seed
         self.retry_after, self.stall, self.capacity = retry_after, stall, capacity
         self.window, self.usage, self.finish, self.port = window, usage, finish, port
+        self.mark = mark
         self.stats = Stats()
         self.bodies: deque[dict[str, Any]] = deque(maxlen=1000)
         self.headers: dict[str, str] = {}
-        self._now = 0
         self._times: deque[float] = deque()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
@@ -148,11 +151,11 @@ class OpenAIServer:
         if method != "POST" or path != "/v1/chat/completions":
             return await _send(writer, 404, {"error": {"message": f"no route {path}"}})
         self.headers = headers
-        self._now += 1
+        self.stats.now += 1
         try:
             return await self._chat(writer, json.loads(body), headers)
         finally:
-            self._now -= 1
+            self.stats.now -= 1
 
     async def _chat(
         self, writer: asyncio.StreamWriter, body: dict[str, Any], headers: dict[str, str]
@@ -160,7 +163,7 @@ class OpenAIServer:
         content = content_hash(body)
         self._saw(body, content)
         fault = self._fault(content, self.stats.by_content[content])
-        if self.capacity is not None and self._now > self.capacity:
+        if self.capacity is not None and self.stats.now > self.capacity:
             fault = "429"
         if self.refuse:
             return await self._refusal(writer, self.refuse, headers)
@@ -176,6 +179,8 @@ class OpenAIServer:
             writer.transport.abort()
             return False
         reply = self._reply(body, fault)
+        if self.mark:
+            reply["system_fingerprint"] = content
         if fault:
             self.stats.faults[fault] += 1
         if fault in ("slow", "truncated"):
@@ -190,7 +195,7 @@ class OpenAIServer:
         self.bodies.append(body)
         self.stats.requests += 1
         self.stats.by_content[content] += 1
-        self.stats.most_at_once = max(self.stats.most_at_once, self._now)
+        self.stats.most_at_once = max(self.stats.most_at_once, self.stats.now)
         now = time.monotonic()
         self._times.append(now)
         while self._times[0] <= now - self.window:
@@ -330,6 +335,8 @@ async def _main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--stall", type=float, default=3.0)
     parser.add_argument("--capacity", type=int, help="429 beyond this many at once")
+    parser.add_argument("--mark", action="store_true", help="a fingerprint for each request")
+    parser.add_argument("--retry-after", type=float, default=0.02, help="seconds, with a 429")
     parser.add_argument("--window", type=float, default=60.0, help="seconds, for most_per_window")
     given = vars(parser.parse_args())
     shares = (part.split("=") for part in given.pop("faults").split(",") if part)

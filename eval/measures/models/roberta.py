@@ -21,8 +21,10 @@ class RobertaEmbedder:
 
     def __init__(self, folder: str, layer: int, batch: int = 32) -> None:
         """Load the model, on the GPU if there is one. Raises `UserError` for a shallower one."""
-        self._tokenizer = AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
-        model = AutoModel.from_pretrained(folder, add_pooling_layer=False)
+        self._tokenizer = AutoTokenizer.from_pretrained(
+            folder, add_prefix_space=True, trust_remote_code=False
+        )
+        model = AutoModel.from_pretrained(folder, add_pooling_layer=False, trust_remote_code=False)
         depth = len(model.encoder.layer)
         if depth < layer:
             raise UserError(f"The model in {folder} has {depth} layers, not {layer}.")

@@ -1,0 +1,1 @@
+"""Auditing published numbers: what each can be, what it agrees with, what the text says of it."""

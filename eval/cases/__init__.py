@@ -1,0 +1,1 @@
+"""Case studies: one question through several systems, as the papers' figures show it."""

@@ -1,0 +1,1 @@
+"""Two runs, question by question: what differs, by how much, and in which settings."""

@@ -1,0 +1,1 @@
+"""One screen that says whether this machine is ready, and how to mend what is not."""

@@ -1,0 +1,1 @@
+"""The report: runs, tables and figures as one self-contained HTML file."""

@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from memsys.cli import guarded
 from memsys.errors import UserError

@@ -24,7 +24,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SUPPORT = ROOT / "tests" / "support"
-sys.path[:0] = [str(ROOT), str(SUPPORT)]
+sys.path.insert(0, str(SUPPORT))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are stopped on the way out
 
 KEY = "sk-bench-0123456789abcdef"

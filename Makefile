@@ -30,7 +30,7 @@ help: ## this menu
 
 reproduce-table1: $(READY) ## real retrieval on all of LoCoMo, then Table 1 of both papers
 ifeq ($(PROFILE),embedded)
-	@$(RUN) scripts/table.py retrieval mgretrieval-1 memgas-1 --profile embedded --say-setting $(ARGS)
+	@$(RUN) scripts/table.py retrieval mgretrieval-1 memgas-1 --profile embedded --first-block --say-setting $(ARGS)
 else
 	@$(RUN) scripts/table.py mgretrieval-1 memgas-1 --profile $(PROFILE) $(ARGS)
 endif

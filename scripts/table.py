@@ -19,7 +19,8 @@ _SETTING = """\
 First: retrieval, for real. All questions of LoCoMo if its file is here (make data, or MEMSYS_DATA),
 with all-MiniLM at 512 word pieces; its values may be compared with the published ones.
 Then: Table 1 of both papers on a cut (or on the synthetic sample), answered by SmolLM2-135M. That
-shows that every system runs from end to end. It is no reproduction: the model is far too small."""
+shows that every system runs from end to end. It is no reproduction: the model is far too small.
+(make reproduce PAPER=memgas TABLE=1 adds the samples of LongMemEval-s and Long-MT-Bench+.)"""
 
 
 def main() -> int:
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--profile", default="embedded", help="embedded, paper, local")
     parser.add_argument("--no-run", action="store_true", help="only fill from finished runs")
     parser.add_argument("--parallel", type=int, default=16, help="runs at a time (default 16)")
+    parser.add_argument("--first-block", action="store_true", help="only each table's first block")
     parser.add_argument("--say-setting", action="store_true", help="explain what is real here")
     parser.add_argument("--list", action="store_true", help="list the tables there are")
     arguments = parser.parse_intermixed_args()
@@ -75,7 +77,8 @@ def main() -> int:
     ):
         runs = Runs(resources(), board, parallel=arguments.parallel, ask=not arguments.no_run)
         try:
-            runner().run(reproduce(names, profile, extra, runs, console))
+            first = arguments.first_block
+            runner().run(reproduce(names, profile, extra, runs, console, first_block=first))
         except BaseExceptionGroup as group:
             raise first_error(group) from group
         for name in names:

@@ -115,14 +115,23 @@ def _is_timed(spec: RunSpec) -> bool:
 
 
 async def reproduce(
-    names: Sequence[str], profile: str, extra: Sequence[str], runs: Runs, console: Console
+    names: Sequence[str],
+    profile: str,
+    extra: Sequence[str],
+    runs: Runs,
+    console: Console,
+    *,
+    first_block: bool = False,
 ) -> None:
     """Fill tables, show each as soon as it and those before it are there, and write them.
 
     All their runs go on together, so that a model with room in its batch is never idle.
     """
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(filled_table(name, profile, extra, runs)) for name in names]
+        tasks = [
+            group.create_task(filled_table(name, profile, extra, runs, first_block=first_block))
+            for name in names
+        ]
         for task in tasks:
             table = await task
             show_table(table, console)
@@ -131,13 +140,24 @@ async def reproduce(
             console.print(f"  written: {paths}", highlight=False, soft_wrap=True)
 
 
-async def filled_table(name: str, profile: str, extra: Sequence[str], runs: Runs) -> FilledTable:
+async def filled_table(
+    name: str, profile: str, extra: Sequence[str], runs: Runs, *, first_block: bool = False
+) -> FilledTable:
     """Run every row of a table, several at a time, and fill it.
 
     A row that cannot be run on this machine is shown as missing, with the reason; a refusing
-    endpoint ends the whole command, since it would refuse every row.
+    endpoint ends the whole command, since it would refuse every row. `first_block` leaves the
+    others out, and says so.
     """
     spec, extra = with_rows(load_table(name), extra)
+    if first_block and len(wanted := spec.blocks_of(profile)) > 1:
+        left = "; ".join(block.label for block in wanted[1:])
+        spec = spec.model_copy(
+            update={
+                "blocks": {profile: wanted[:1]},
+                "notes": (*spec.notes, f"left out by --first-block: {left}"),
+            }
+        )
     published = Published.read(spec.published) if spec.published else None
 
     async def found(block: Block, row: Row) -> Path | str:

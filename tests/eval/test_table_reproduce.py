@@ -87,10 +87,10 @@ def bench(tmp_path, monkeypatch):
         lambda one, stage: spec_of(RunConfig({**one.config.values, "stage": stage}, {})),
     )
 
-    async def fill(of: TableSpec, *, ask: bool = True, extra=()):
+    async def fill(of: TableSpec, *, ask: bool = True, extra=(), first_block=False):
         monkeypatch.setattr(module, "load_table", lambda name: of)
         runs = Runs(Resources(), Board("off"), parallel=4, ask=ask)
-        return await filled_table("t", "embedded", extra, runs), runs
+        return await filled_table("t", "embedded", extra, runs, first_block=first_block), runs
 
     fill.made, fill.failing = made, failing
     return fill
@@ -118,6 +118,20 @@ async def test_a_refusing_endpoint_ends_the_command(bench) -> None:
     with pytest.raises(BaseExceptionGroup) as caught:
         await bench(spec())
     assert caught.group_contains(EndpointRefused)
+
+
+async def test_the_first_block_alone_says_what_it_leaves_out(bench) -> None:
+    blocks = {
+        "embedded": [
+            {"label": "L", "dataset": "locomo"},
+            {"label": "S", "dataset": "longmemeval_s"},
+        ]
+    }
+    table, _ = await bench(spec(rows=SPEC["rows"][:1], blocks=blocks), first_block=True)
+    assert [block.block.label for block in table.blocks] == ["L"]
+    assert table.spec.notes[-1] == "left out by --first-block: S"
+    whole, _ = await bench(spec(rows=SPEC["rows"][:1], blocks=blocks))
+    assert [block.block.label for block in whole.blocks] == ["L", "S"]
 
 
 async def test_a_method_without_a_config_is_a_missing_row(bench) -> None:

@@ -115,11 +115,14 @@ data: $(READY) ## fetch LoCoMo and GVD (4 MB), or say what to put where
 
 ##@ Develop
 
-test: $(READY) ## the test suite, the embedded models included (some 7 minutes)
-	@$(BIN)/pytest -m "not gpu and not slow"
+# one process a core and one thread a process: two models on the same cores would spin
+TESTING := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
+
+test: $(READY) ## the test suite, the embedded models included (some 8 minutes on 2 cores)
+	@$(TESTING) -m "not gpu and not slow"
 
 test-all: $(READY) ## the slow tests too, and those for a GPU where there is one
-	@$(BIN)/pytest
+	@$(TESTING)
 
 lint: $(READY) ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 CPU_ROWS = 64  # more pads more and gains nothing: two cores are busy from a few rows on
+CPU_PIECES = 8_192  # padded word pieces: a batch whose lengths differ widely would mostly pad
 CUDA_PIECES = 32_768  # padded word pieces that keep a large card busy; one turn of the worker's
 
 
@@ -23,7 +24,7 @@ class Batches:
         elif device == "cuda":
             rows = CUDA_PIECES // width
         else:
-            rows = CPU_ROWS
+            rows = min(CPU_ROWS, CPU_PIECES // width)
         return max(1, rows if self._most is None else min(rows, self._most // width))
 
     def halve(self, rows: int, width: int) -> bool:

@@ -136,7 +136,8 @@ class Brake:
             self._wake()
             if not task.done():
                 task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            # an error that came after the waiting had ended is taken note of, not printed
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _watched(self, task: asyncio.Task[R]) -> R:
         while not task.done() and not (self.pressed and self.bounded):

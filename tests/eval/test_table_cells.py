@@ -19,6 +19,7 @@ from eval.tables.fill import Cell, FilledTable, fill_block, measures_of
 from eval.tables.measured import Measured, RunFolders, fits
 from eval.tables.published import Published
 from eval.tables.spec import Column, TableSpec
+from eval.tables.terminal import _groups
 from eval.tables.write import comma_separated, latex, markdown, show_table, write_table
 
 SIZES = {"1": 282, "2": 321, "3": 96, "4": 841}
@@ -339,3 +340,12 @@ def test_files_are_written_in_three_formats(paid, tmp_path) -> None:
     written = write_table(table, tmp_path / "tables")
     assert [path.name for path in written] == ["t-embedded.md", "t-embedded.csv", "t-embedded.tex"]
     assert all(path.read_text(encoding="utf-8") for path in written)
+
+
+def test_wide_tables_go_on_below_rather_than_lose_their_names() -> None:
+    columns = [Column(measure="f1_set", heading=f"column {i}") for i in range(6)]
+    rows = [["12.34\n±1.00"] * 6]
+    groups = list(_groups(columns, ["MGRetrieval"], rows, 40))
+    assert groups == [[0, 1, 2], [3, 4, 5]]
+    assert list(_groups(columns, ["MGRetrieval"], rows, 200)) == [[0, 1, 2, 3, 4, 5]]
+    assert list(_groups(columns, ["x" * 60], rows, 10)) == [[i] for i in range(6)]

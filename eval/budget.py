@@ -102,9 +102,8 @@ class Meter:
 
     def cost(self, model: str, prompt: int, completion: int) -> Spent:
         """Return what one call costs; a model without a price costs nothing here."""
-        price = self.prices.of(model)
-        usd = 0.0 if price is None else (prompt * price.input + completion * price.output) / 1e6
-        return Spent(1, prompt + completion, usd)
+        usd = self.prices.usd(model, prompt, completion)
+        return Spent(1, prompt + completion, usd or 0.0)
 
     async def set_aside(self, cost: Spent) -> None:
         """Set the upper cost of a call aside, or raise `Stopped` where it could pass the budget.

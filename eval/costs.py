@@ -209,11 +209,10 @@ class RunCosts:
             if what != "usd":
                 total += getattr(sums, what)
                 continue
-            price = self.prices.of(model)
-            if price is None:
+            usd = self.prices.usd(model, sums.prompt_tokens, sums.completion_tokens)
+            if usd is None:
                 return Missing(f"no price for {model}")
-            dollars = sums.prompt_tokens * price.input + sums.completion_tokens * price.output
-            total += dollars / 1e6  # prices are per million tokens
+            total += usd
         return total
 
 

@@ -40,8 +40,11 @@ class PriceList:
         return cls(found)
 
     def of(self, model: str) -> Price | None:
-        """Return the price of a model as servers name it, or `None` if it is not listed."""
-        model = model.partition("@")[0]
+        """Return the price of a model as servers name it, or `None` if it is not listed.
+
+        A reply's model may carry the server's fingerprint behind a space, a revision behind `@`.
+        """
+        model = model.partition(" ")[0].partition("@")[0]
         fits = [m for m in self.prices if model == m or model.startswith(f"{m}-")]
         return self.prices[max(fits, key=len)] if fits else None
 
@@ -49,9 +52,15 @@ class PriceList:
         """Return the dollars of some ledger calls, or `None` if a model has no price."""
         total = 0.0
         for call in calls:
-            price = self.of(call["model"])
-            if price is None:
+            usd = self.usd(call["model"], call["prompt_tokens"], call["completion_tokens"])
+            if usd is None:
                 return None
-            tokens_in, tokens_out = call["prompt_tokens"], call["completion_tokens"]
-            total += (tokens_in * price.input + tokens_out * price.output) / 1e6
+            total += usd
         return total
+
+    def usd(self, model: str, prompt: float, completion: float) -> float | None:
+        """Return the dollars of so many tokens of one model, or `None` if it has no price."""
+        price = self.of(model)
+        if price is None:
+            return None
+        return (prompt * price.input + completion * price.output) / 1e6

@@ -106,13 +106,13 @@ class RunPlan:
         """Return what the fresh calls cost, or `None` if a model has no price."""
         totals = [0.0] * len(self.outcomes)
         for place in self.places():
-            price = prices.of(self.model(place))
-            if price is None:
-                return None
             for i, outcome in enumerate(self.outcomes):
                 found = outcome.places.get(place, Sum())
-                totals[i] += found.fresh_in * price.input + found.fresh_out * price.output
-        return Range.of([total / 1e6 for total in totals] or [0.0, 0.0, 0.0], self.sampled)
+                usd = prices.usd(self.model(place), found.fresh_in, found.fresh_out)
+                if usd is None:
+                    return None
+                totals[i] += usd
+        return Range.of(totals or [0.0, 0.0, 0.0], self.sampled)
 
     def embedded(self) -> Embedded:
         """Return what is to be embedded, in the expected case."""
@@ -157,11 +157,9 @@ class Planner:
         self.notes: set[str] = set()
         self._manners = manners
         self._conversations, self._questions = conversations, questions
-        self._real = real
         self._resources: dict[Lean, PlanningResources] = {
             lean: PlanningResources(real, manners, lean, self.notes) for lean in LEANS
         }
-        self._planned: dict[str, str] = {}
 
     async def plan(self, title: str, overrides: Sequence[str], config: RunConfig) -> RunPlan:
         """Plan one run; a run that cannot be planned says why."""

@@ -59,6 +59,11 @@ class RunConfig:
         return {key: value for key, value in self.values.items() if key != "paths"}
 
 
+def names_and_settings(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Part the words of a command: names of tables or the like, and `key=value` settings."""
+    return [w for w in words if "=" not in w], [w for w in words if "=" in w]
+
+
 def results_folder(settings: Sequence[str] = ()) -> Path:
     """Return where a command with these settings writes: `paths.results`, or `results`."""
     said = [s.partition("=")[2] for s in settings if s.startswith("paths.results=")]

@@ -12,6 +12,7 @@ from typing import Any
 
 from eval.prices import PriceList
 from eval.records import read_records
+from eval.runfolder import run_folders
 from memsys.errors import UserError, suggest
 from memsys.stores.vectors import Shelf
 
@@ -37,7 +38,7 @@ def find_runs(results: Path, names: Sequence[str] = ()) -> list[Path]:
 
     Raises `UserError` for a name that no run has.
     """
-    runs = sorted(path.parent for path in (results / "runs").rglob("manifest.json"))
+    runs = run_folders(results)
     found: dict[Path, None] = {}
     for name in names:
         fits = [run for run in runs if name.strip("/") in run.relative_to(results).as_posix()]

@@ -86,9 +86,14 @@ class RunFolder:
         return list(found.values())
 
 
+def runs_below(folder: Path) -> list[Path]:
+    """Return the folders of all runs at or below a folder, in order of name."""
+    return sorted(path.parent for path in folder.rglob(MANIFEST))
+
+
 def run_folders(results: Path) -> list[Path]:
     """Return the folders of all runs under `results`, in order of name."""
-    return sorted(path.parent for path in (results / "runs").glob(f"*/*/*/{MANIFEST}"))
+    return runs_below(results / "runs")
 
 
 def find_run(name: str, results: Path) -> RunFolder:

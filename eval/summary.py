@@ -16,6 +16,7 @@ from eval.measures.item import Item
 from eval.records import Record, key_of
 from eval.run import Finished
 from eval.scoring import Scores, score
+from memsys import cli
 
 
 def score_run(finished: Finished, judging: Judging | None) -> Scores:
@@ -92,7 +93,7 @@ def costs(
 
 def show(finished: Finished, console: Console | None = None) -> None:
     """Print a run's scores, what it cost, where it was written, and what to type next."""
-    console = console or Console()
+    console = console or cli.console()
     folder = finished.spec.folder
     if (folder / "scores.json").is_file():
         scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))

@@ -6,9 +6,12 @@ import errno
 import os
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from memsys.errors import MemsysError, UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FAILED_QUESTIONS = 3
 """Exit status of a command that finished, with questions that could not be answered."""
@@ -43,6 +46,14 @@ def guarded(main: Callable[[], int | None]) -> NoReturn:
         text, status = told
         print(text, file=sys.stderr)
     sys.exit(status)
+
+
+def console(*, highlight: bool = True) -> Console:
+    """Return what a command prints on: as wide as the terminal, or 160 where there is none."""
+    from rich.console import Console  # lazily: --help needs none
+
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
+    return Console(width=wide, highlight=highlight)
 
 
 def sentence(error: BaseException) -> tuple[str, int] | None:

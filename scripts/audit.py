@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from memsys.cli import guarded
+from memsys.cli import console, guarded
 
 
 def main() -> int:
@@ -21,19 +21,17 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where to write (default results/tables)")
     options = parser.parse_args()
 
-    from rich.console import Console
-
     from eval.audit.audit import audit_all
     from eval.audit.write import show_audit, write_audit
     from eval.config import ROOT
 
-    console = Console(width=None if Console().is_terminal else 140)
+    out = console()
     audits = audit_all()
-    show_audit(audits, console)
+    show_audit(audits, out)
     folder = options.out or ROOT / "results" / "tables"
     for path in write_audit(audits, folder):
         shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
-        console.print(f"written: {shown}", highlight=False, soft_wrap=True)
+        out.print(f"written: {shown}", highlight=False, soft_wrap=True)
     return 0
 
 

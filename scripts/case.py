@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from memsys.cli import guarded
+from memsys.cli import console, guarded
 from memsys.errors import UserError
 
 
@@ -36,17 +36,17 @@ def main() -> int:
     if not (arguments.question or arguments.evidence):
         raise UserError("Say which question: --question ID, or --conversation ID --evidence TURN.")
 
-    from rich.console import Console
-
     from eval.cases.collect import Wanted, collect
     from eval.cases.svg import draw
     from eval.cases.terminal import show
     from eval.command import resources, runner
+    from eval.config import names_and_settings
     from eval.progress import Board
 
+    names, settings = names_and_settings(arguments.names)
     wanted = Wanted(
-        names=[name for name in arguments.names if "=" not in name],
-        settings=[name for name in arguments.names if "=" in name],
+        names=names,
+        settings=settings,
         question=arguments.question,
         conversation=arguments.conversation,
         evidence=arguments.evidence,
@@ -56,13 +56,13 @@ def main() -> int:
         results=arguments.results,
         run=not arguments.no_run,
     )
-    console = Console()
+    out = console()
     with Board("auto") as board:
         case = runner().run(collect(wanted, resources(), board))
-    show(case, console)
+    show(case, out)
     if arguments.svg is not None:
         arguments.svg.write_text(draw(case), encoding="utf-8")
-        console.print(f"written: {arguments.svg}", highlight=False, soft_wrap=True)
+        out.print(f"written: {arguments.svg}", highlight=False, soft_wrap=True)
     return 0
 
 

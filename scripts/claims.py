@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from memsys.cli import FAILED_QUESTIONS, guarded
+from memsys.cli import FAILED_QUESTIONS, console, guarded
 from memsys.errors import UserError, suggest
 
 
@@ -42,8 +42,6 @@ def main() -> int:
         )
     ledgers = [load_ledger(paper) for paper in options.paper or ledger_names()]
 
-    from rich.console import Console
-
     from eval.claims.evidence import Shelf
     from eval.claims.ledger import judged
     from eval.claims.write import show_ledger, write_ledger
@@ -54,7 +52,7 @@ def main() -> int:
     from eval.run import first_error
     from eval.tables.reproduce import Runs
 
-    console = Console(width=None if Console().is_terminal else 160)
+    out = console()
     prices = PriceList.read(CONFIGS)
     found = []
     with Board("off" if options.no_run else "auto") as board:
@@ -66,9 +64,9 @@ def main() -> int:
             raise first_error(group) from group
     folder = options.out or results_folder(options.settings) / "tables"
     for ledger in found:
-        show_ledger(ledger, console)
+        show_ledger(ledger, out)
         for path in write_ledger(ledger, folder):
-            console.print(f"written: {shown_path(path)}", highlight=False, soft_wrap=True)
+            out.print(f"written: {shown_path(path)}", highlight=False, soft_wrap=True)
     return FAILED_QUESTIONS if runs.totals.failed else 0
 
 

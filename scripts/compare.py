@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from memsys.cli import guarded
+from memsys.cli import console, guarded
 from memsys.errors import UserError
 
 
@@ -35,8 +35,6 @@ def main() -> int:
     parser.add_argument("--results", type=Path, metavar="DIR", help="where runs/ is (results)")
     arguments = parser.parse_args()
 
-    from rich.console import Console
-
     from eval.compare.paired import compare, measures_of_both, obstacles
     from eval.compare.show import show, write_csv
     from eval.config import CONFIGS, ROOT
@@ -48,19 +46,19 @@ def main() -> int:
     a, b = find_run(arguments.a, results), find_run(arguments.b, results)
     measures = parse_all(arguments.measure) if arguments.measure else measures_of_both(a, b)
     found = obstacles(a, b, measures)
-    console = Console()
+    out = console()
     if found and not arguments.anyway:
         raise UserError(
             "\n  ".join(["These runs are no comparison of two systems:", *found])
             + "\nGive --anyway to compare the questions that both have."
         )
     for sentence in found:
-        console.print(f"[yellow]not alike:[/yellow] {sentence}", highlight=False, soft_wrap=True)
+        out.print(f"[yellow]not alike:[/yellow] {sentence}", highlight=False, soft_wrap=True)
     paired = [compare(a, b, measure) for measure in measures]
-    show(a, b, paired, PriceList.read(CONFIGS), console, arguments.flips)
+    show(a, b, paired, PriceList.read(CONFIGS), out, arguments.flips)
     if arguments.csv is not None:
         write_csv(paired, arguments.csv)
-        console.print(f"written: {arguments.csv}", highlight=False, soft_wrap=True)
+        out.print(f"written: {arguments.csv}", highlight=False, soft_wrap=True)
     return 0
 
 

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
-from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from memsys.cli import console
 from memsys.datasets.base import Benchmark, Rules, Sample
 from memsys.datasets.configured import benchmark_names, configured
 from memsys.datasets.statistics import Statistics, collect
@@ -36,7 +36,7 @@ TABLE_5 = {
     "longmemeval_s": "LongMemEval-s",
     "longmemeval_m": "LongMemEval-m",
 }
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+out = console(highlight=False)
 
 
 def protocol_rules(name: str) -> Rules:
@@ -57,17 +57,17 @@ def show(options: argparse.Namespace) -> int:
     evidence: set[str] = set()
     if options.question is not None:
         question = find_question(sample, options.question)
-        console.print(question_panel(question, benchmark))
+        out.print(question_panel(question, benchmark))
         evidence = set(question.evidence_turns)
         gold = set(question.evidence_sessions)
         for session in sessions:
             whole = options.all or session.id in gold or not gold
-            console.print(session_view(session, evidence, whole=whole))
+            out.print(session_view(session, evidence, whole=whole))
         return 0
     for session in sessions:
-        console.print(session_view(session, evidence, whole=True))
+        out.print(session_view(session, evidence, whole=True))
     for question in sample.questions:
-        console.print(Text(f"{question.index:4}  [{question.category}] {question.text}"))
+        out.print(Text(f"{question.index:4}  [{question.category}] {question.text}"))
     return 0
 
 
@@ -152,7 +152,7 @@ def check(options: argparse.Namespace) -> int:
         table.add_row(name, info.release, *numbers, by_category)
         if found.sharing.saved > 0.01:
             shared.append(f"{name}: {found.sharing.describe()}")
-    console.print(table, *shared, sep="\n")
+    out.print(table, *shared, sep="\n")
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     return 2 if faults else 0
@@ -180,14 +180,14 @@ def stats(options: argparse.Namespace) -> int:
             rows.append([name, "published", *paper_cells(cells, len(options.tokenizer))])
     for row in rows[1:]:
         table.add_row(*row)
-    console.print(table)
+    out.print(table)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         with options.out.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
-        console.print(f"written: {options.out}")
+        out.print(f"written: {options.out}")
     if "o200k" not in counters:
-        console.print(f"o200k is not here: `{MEND}`, or --vocabulary FILE (o200k_base.tiktoken).")
+        out.print(f"o200k is not here: `{MEND}`, or --vocabulary FILE (o200k_base.tiktoken).")
     return 0
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from memsys.cli import guarded
+from memsys.cli import console, guarded
 from memsys.errors import UserError, suggest
 
 _COLOURS = {"ok": "green", "warn": "yellow", "missing": "red"}
@@ -27,7 +27,6 @@ def main() -> int:
     parser.add_argument("--results", type=Path, metavar="DIR", help="where results go (results)")
     arguments = parser.parse_args()
 
-    from rich.console import Console
     from rich.markup import escape
 
     from eval.config import ROOT
@@ -38,7 +37,7 @@ def main() -> int:
         raise UserError(
             f"--profile {arguments.profile} is not known.{suggest(arguments.profile, known)}"
         )
-    console = Console()
+    out = console()
     area, broken, counts = "", 0, dict.fromkeys(_COLOURS, 0)
     for line in examine(arguments.profile, arguments.results or ROOT / "results"):
         counts[line.status] += 1
@@ -46,14 +45,14 @@ def main() -> int:
         shown = line.area if line.area != area else ""
         area = line.area
         mend = f"\n{'':19}[dim]→ {escape(line.mend)}[/dim]" if line.mend else ""
-        console.print(
+        out.print(
             f"{shown:<10} [{_COLOURS[line.status]}]{line.status:<7}[/] {escape(line.text)}{mend}",
             highlight=False,
             soft_wrap=True,
         )
     said = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
     ready = "not ready" if broken else "ready"
-    console.print(f"\nprofile=embedded is {ready}; {said}", highlight=False)
+    out.print(f"\nprofile=embedded is {ready}; {said}", highlight=False)
     return UserError.exit_status if broken else 0
 
 

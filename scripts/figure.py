@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from memsys.cli import FAILED_QUESTIONS, guarded
+from memsys.cli import FAILED_QUESTIONS, console, guarded
 
 
 def main() -> int:
@@ -32,14 +32,14 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list the figures there are")
     arguments = parser.parse_intermixed_args()
 
+    from eval.config import names_and_settings, results_folder, shown_path
     from eval.figures.spec import figure_names, find_figures, load_figure
 
     if arguments.list:
         for name in figure_names():
             print(f"{name:<24} {load_figure(name).title}")
         return 0
-    extra = [name for name in arguments.names if "=" in name]
-    names = [name for name in arguments.names if "=" not in name]
+    names, extra = names_and_settings(arguments.names)
     for paper in arguments.paper:
         names += find_figures(paper, arguments.number)
     if not names:
@@ -53,10 +53,7 @@ def main() -> int:
         with styled():  # without matplotlib this ends here, before anything is run
             pass
 
-    from rich.console import Console
-
     from eval.command import resources, runner
-    from eval.config import results_folder, shown_path
     from eval.figures.make import make_figure
     from eval.progress import Board
     from eval.run import first_error
@@ -65,7 +62,7 @@ def main() -> int:
 
     tracking, extra = split_settings(extra)
     results, profile = results_folder(extra), arguments.profile
-    console = Console()
+    out = console()
     folder = arguments.out or results / "figures"
     undrawn = 0
     with (
@@ -81,21 +78,21 @@ def main() -> int:
                 raise first_error(group) from group
             following.figure(name, profile, folder)
             paths = ", ".join(shown_path(path) for path in made.written)
-            console.print(f"{name}: written {paths}", highlight=False, soft_wrap=True)
+            out.print(f"{name}: written {paths}", highlight=False, soft_wrap=True)
             for reason in reasons(made.points):
-                console.print(f"  left out: {reason}", highlight=False, soft_wrap=True)
+                out.print(f"  left out: {reason}", highlight=False, soft_wrap=True)
             if made.undrawn and not arguments.no_draw:
                 undrawn += 1
-                console.print("  nothing to draw", style="bold", highlight=False)
+                out.print("  nothing to draw", style="bold", highlight=False)
     totals = runs.totals
-    console.print(
+    out.print(
         f"{totals.runs} runs: {totals.asked} questions asked, {totals.failed} failed; "
         f"{totals.paid_calls} chat calls made, {totals.stored_calls} from the store",
         highlight=False,
         soft_wrap=True,
     )
     if undrawn:
-        console.print(f"{undrawn} figures could not be drawn here; the reasons are above")
+        out.print(f"{undrawn} figures could not be drawn here; the reasons are above")
     return FAILED_QUESTIONS if totals.failed else 0
 
 

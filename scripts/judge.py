@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from memsys.cli import guarded
+from memsys.cli import console, guarded
 from memsys.errors import UserError
 
 
@@ -39,8 +39,6 @@ def main() -> int:
 
     from pathlib import Path
 
-    from rich.console import Console
-
     from eval import summary
     from eval.command import carry_out, resources, runner
     from eval.config import ROOT
@@ -57,13 +55,13 @@ def main() -> int:
     judging = Judging.of(spec)
     if judging is None:
         raise UserError("This run has no judge: name one, such as judge=memgas (answers only).")
-    console = Console()
+    out = console()
     with Board(str(spec.config.values["progress"])) as board:
         finished = runner().run(carry_out(spec, board))
         found = runner().run(calibrate(spec, judging, finished.records, arguments.questions))
     summary.score_run(finished, judging)
-    summary.show(finished, console)
-    show_calibration(found, console)
+    summary.show(finished, out)
+    show_calibration(found, out)
     return 0
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from memsys.cli import FAILED_QUESTIONS, guarded
+from memsys.cli import FAILED_QUESTIONS, console, guarded
 
 _SETTING = """\
 First: retrieval, for real. All questions of LoCoMo if its file is here (make data, or MEMSYS_DATA),
@@ -39,14 +39,14 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list the tables there are")
     arguments = parser.parse_intermixed_args()
 
+    from eval.config import names_and_settings, results_folder
     from eval.tables.spec import described, find_tables, load_table, table_names
 
     if arguments.list:
         for name in table_names():
             print(f"{name:<24} {load_table(name).title}")
         return 0
-    extra = [name for name in arguments.names if "=" in name]
-    names = [name for name in arguments.names if "=" not in name]
+    names, extra = names_and_settings(arguments.names)
     left_out: list[str] = []
     for paper in arguments.paper:
         filled, others = described(find_tables(paper, arguments.number), arguments.profile)
@@ -57,10 +57,7 @@ def main() -> int:
         load_table(name).blocks_of(arguments.profile)
     names = list(dict.fromkeys(names))
 
-    from rich.console import Console
-
     from eval.command import resources, runner
-    from eval.config import results_folder
     from eval.progress import Board
     from eval.run import first_error
     from eval.tables.reproduce import Runs, reproduce
@@ -68,9 +65,9 @@ def main() -> int:
 
     tracking, extra = split_settings(extra)
     results, profile = results_folder(extra), arguments.profile
-    console = Console()
+    out = console()
     if arguments.say_setting:
-        console.print(_SETTING, highlight=False)
+        out.print(_SETTING, highlight=False)
     with (
         Board("auto") as board,
         follow_command(tracking, "table", names, profile, extra, results, board) as following,
@@ -78,13 +75,13 @@ def main() -> int:
         runs = Runs(resources(), board, parallel=arguments.parallel, ask=not arguments.no_run)
         try:
             first = arguments.first_block
-            runner().run(reproduce(names, profile, extra, runs, console, first_block=first))
+            runner().run(reproduce(names, profile, extra, runs, out, first_block=first))
         except BaseExceptionGroup as group:
             raise first_error(group) from group
         for name in names:
             following.table(name, profile, results)
     totals = runs.totals
-    console.print(
+    out.print(
         f"\n{totals.runs} runs: {totals.asked} questions asked, {totals.failed} failed; "
         f"{totals.built} memories built; {totals.paid_calls} chat calls made, "
         f"{totals.stored_calls} from the store; {resources().embedded()} texts embedded",
@@ -93,14 +90,14 @@ def main() -> int:
     )
     if totals.schema_calls:
         share = 100 * totals.valid_replies / totals.schema_calls
-        console.print(
+        out.print(
             f"replies valid against their schema: {share:.1f} % of {totals.schema_calls}",
             highlight=False,
         )
     if left_out:
-        console.print(f"not described for profile={arguments.profile}: {', '.join(left_out)}")
+        out.print(f"not described for profile={arguments.profile}: {', '.join(left_out)}")
     if totals.missing:
-        console.print(f"{totals.missing} rows could not be run here; the reasons are above")
+        out.print(f"{totals.missing} rows could not be run here; the reasons are above")
     return FAILED_QUESTIONS if totals.failed else 0
 
 

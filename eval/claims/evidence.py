@@ -6,28 +6,19 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from eval.claims.spec import Part, Ref
 from eval.measures.registry import parse
-from eval.outside import config_names
 from eval.records import Key
 from eval.runfolder import RunFolder
 from eval.tables.level import REPRODUCTIONS, differences, level, same_model
 from eval.tables.measured import Measured
-from eval.tables.reproduce import overrides_of
+from eval.tables.reproduce import FindsRuns, run_of
 from eval.tables.spec import Block, TableSpec, load_table
-from memsys.errors import EndpointRefused, UserError, suggest
+from memsys.errors import UserError, suggest
 
 NO_RUN = "no run of "
 """How a reason begins that names the row without a run."""
-
-
-class Finds(Protocol):
-    """Whatever turns the overrides of a run into its folder (`eval.tables.reproduce.Runs`)."""
-
-    async def folder(self, overrides: Sequence[str]) -> Path:
-        """Return the folder of the run; raises `UserError` where there is none."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +70,7 @@ class Shelf:
     """The evidence of one profile: every row is looked up once, all of them at a time."""
 
     profile: str
-    runs: Finds
+    runs: FindsRuns
     extra: Sequence[str] = ()
     _found: dict[Wanted, Evidence] = field(default_factory=dict)
     _folders: dict[Path, RunFolder] = field(default_factory=dict)
@@ -107,16 +98,11 @@ class Shelf:
                 labels = [r.label for r in spec.rows]
                 known = suggest(wanted.row, labels)
                 return _none(name, f"table {wanted.table} has no row '{wanted.row}'.{known}")
-            if row.label in block.without:
-                return _none(name, f"no row '{row.label}': {block.without[row.label]}")
-            if row.method not in config_names("method"):
-                return _none(name, f"there is no configs/method/{row.method}.yaml yet")
-            overrides = overrides_of(spec, block, row, self.profile, self.extra)
-            folder = await self._folder(tuple(overrides))
-        except EndpointRefused:
-            raise
         except UserError as error:
             return _none(name, f"{NO_RUN}{wanted.row}: {' '.join(str(error).split())}")
+        folder = await run_of(self, spec, block, row, self.profile, self.extra)
+        if isinstance(folder, str):
+            return _none(name, f"{NO_RUN}{wanted.row}: {folder}")
         run = self._folders.setdefault(folder, RunFolder(folder))
         measured = Measured(run, (), row.where)
         if not measured.records:
@@ -133,10 +119,12 @@ class Shelf:
             self._tables[name] = load_table(name)
         return self._tables[name]
 
-    async def _folder(self, overrides: tuple[str, ...]) -> Path:
-        if overrides not in self._tasks:  # composing a configuration takes a while
-            self._tasks[overrides] = asyncio.ensure_future(self.runs.folder(overrides))
-        return await self._tasks[overrides]
+    async def folder(self, overrides: Sequence[str]) -> Path:
+        """Return the folder of a run, looked up once; raises `UserError` where there is none."""
+        key = tuple(overrides)
+        if key not in self._tasks:  # composing a configuration takes a while
+            self._tasks[key] = asyncio.ensure_future(self.runs.folder(key))
+        return await self._tasks[key]
 
     def _block(self, spec: TableSpec, wanted: Wanted) -> tuple[Block, str | None]:
         """Return the block in the wanted setting, or the first with what hinders judging it."""

@@ -7,28 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from eval.figures.spec import FigureBase, table_of
 from eval.measures.item import Item
 from eval.measures.registry import parse
-from eval.outside import config_names
 from eval.records import Key, Record, key_of
 from eval.runfolder import RunFolder
 from eval.scoring import Aggregate, FailedAs, Scored, evaluate
 from eval.summary import items_of
 from eval.tables.level import Level, differences, level
 from eval.tables.measured import fits
-from eval.tables.reproduce import overrides_of
+from eval.tables.reproduce import FindsRuns, run_of
 from eval.tables.spec import Block, Row, TableSpec
-from memsys.errors import EndpointRefused, UserError
-
-
-class FindsRuns(Protocol):
-    """What makes or finds the run that overrides describe (`eval.tables.reproduce.Runs`)."""
-
-    async def folder(self, overrides: Sequence[str]) -> Path:
-        """Return the run's folder; raises `UserError`."""
+from memsys.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -125,15 +117,10 @@ async def gather(
     table = table_of(spec)
 
     async def one(block: Block, row: Row) -> RunData:
-        if row.method not in config_names("method"):
-            return RunData(block, row, reason=f"there is no configs/method/{row.method}.yaml")
-        try:
-            folder = await runs.folder(overrides_of(table, block, row, profile, extra))
-        except EndpointRefused:
-            raise
-        except UserError as error:
-            return RunData(block, row, reason=" ".join(str(error).split()))
-        return read_run(block, row, folder, root)
+        place = await run_of(runs, table, block, row, profile, extra)
+        if isinstance(place, str):
+            return RunData(block, row, reason=place)
+        return read_run(block, row, place, root)
 
     wanted = [
         (block, row)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eval.config import ROOT
 from eval.figures import bars, distribution, lines, matrix, radar
-from eval.figures.data import FindsRuns, Point, RunData, columns_of, gather
+from eval.figures.data import Point, RunData, columns_of, gather
 from eval.figures.spec import (
     Bars,
     Distribution,
@@ -23,6 +23,7 @@ from eval.figures.spec import (
     table_of,
 )
 from eval.figures.style import caption, saved, styled
+from eval.tables.reproduce import FindsRuns
 from memsys.datasets.configured import configured
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from eval.config import CONFIGS, ROOT, compose
+from eval.config import CONFIGS, ROOT, compose, names_and_settings
 from eval.plan.against import compare, planned_for, plans_beside, said
 from eval.plan.estimate import Limits, Planner, hours, write_plan
 from eval.plan.jobs import Job, sweep_jobs, table_jobs
@@ -19,6 +18,7 @@ from eval.plan.replies import Manners
 from eval.plan.show import show_plans
 from eval.prices import PriceList
 from eval.resources import Resources
+from memsys import cli
 from memsys.errors import UserError
 
 
@@ -36,9 +36,8 @@ def plan(
 
     Nothing is loaded, asked or stored. `rates` are requests and tokens a minute of each model.
     """
-    console = console or Console(width=None if sys.stdout.isatty() else 140)
-    tables = [n for n in names if "=" not in n]
-    extra = [n for n in names if "=" in n]
+    console = console or cli.console()
+    tables, extra = names_and_settings(names)
     jobs = [job for table in tables for job in table_jobs(table, profile, extra)]
     if not tables:
         jobs = sweep_jobs(extra)
@@ -88,7 +87,7 @@ def plan(
 
 def against(folder: Path, console: Console | None = None) -> None:
     """Print a finished run beside its plan; raises `UserError` where there is none."""
-    console = console or Console(width=None if sys.stdout.isatty() else 140)
+    console = console or cli.console()
     folder = folder.resolve()
     plans = plans_beside(folder)
     made = planned_for(folder, plans)

@@ -14,7 +14,7 @@ from typing import Any
 
 from eval.costs import timing_of
 from eval.records import Key, Record, key_of
-from eval.runfolder import RunFolder, flat
+from eval.runfolder import RunFolder, flat, runs_below
 from memsys.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -90,8 +90,7 @@ def find_runs(roots: Sequence[Path]) -> list[Path]:
     for root in roots:
         if not root.is_dir():
             raise UserError(f"{root} is not a folder: name run folders, or a folder of runs.")
-        here = {path.parent for path in root.rglob("manifest.json")}
-        here = {folder for folder in here if any(folder.glob("records*.jsonl"))}
+        here = {folder for folder in runs_below(root) if any(folder.glob("records*.jsonl"))}
         if not here:
             raise UserError(f"There is no run below {root}: make one with scripts/run.py.")
         found |= here

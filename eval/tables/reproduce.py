@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from rich.console import Console
 
@@ -56,6 +57,13 @@ class Totals:
         found = costs(finished.records, finished.builds, finished.judgements)
         self.schema_calls += found["schema_calls"]
         self.valid_replies += found["schema_calls"] * (found["valid_json"] or 0.0)
+
+
+class FindsRuns(Protocol):
+    """Whatever turns the overrides of a run into its folder, such as `Runs`."""
+
+    async def folder(self, overrides: Sequence[str]) -> Path:
+        """Return the folder of the run; raises `UserError` where there is none."""
 
 
 class Runs:
@@ -160,26 +168,38 @@ async def filled_table(
         )
     published = Published.read(spec.published) if spec.published else None
 
-    async def found(block: Block, row: Row) -> Path | str:
-        if row.label in block.without:
-            return block.without[row.label]
-        if row.method not in config_names("method"):
-            return f"there is no configs/method/{row.method}.yaml yet"
-        try:
-            return await runs.folder(overrides_of(spec, block, row, profile, extra))
-        except EndpointRefused:
-            raise
-        except UserError as error:
-            runs.totals.missing += 1
-            return _one_line(error)
-
     folders, blocks = RunFolders({}), []
     for block in spec.blocks_of(profile):
         async with asyncio.TaskGroup() as group:
-            tasks = {row.label: group.create_task(found(block, row)) for row in spec.rows}
+            tasks = {
+                row.label: group.create_task(run_of(runs, spec, block, row, profile, extra))
+                for row in spec.rows
+            }
         places = {label: task.result() for label, task in tasks.items()}
+        runs.totals.missing += sum(
+            isinstance(place, str) and label not in block.without for label, place in places.items()
+        )
         blocks.append(await compute(fill_block, spec, block, places, ROOT, published, folders))
     return FilledTable(name, profile, spec, tuple(blocks))
+
+
+async def run_of(
+    runs: FindsRuns, spec: TableSpec, block: Block, row: Row, profile: str, extra: Sequence[str]
+) -> Path | str:
+    """Return the folder of a row's run, or why there is none, in one line.
+
+    A refusing endpoint is raised: it would refuse every row.
+    """
+    if row.label in block.without:
+        return block.without[row.label]
+    if row.method not in config_names("method"):
+        return f"there is no configs/method/{row.method}.yaml yet"
+    try:
+        return await runs.folder(overrides_of(spec, block, row, profile, extra))
+    except EndpointRefused:
+        raise
+    except UserError as error:
+        return " ".join(str(error).split())
 
 
 def overrides_of(
@@ -200,7 +220,3 @@ def overrides_of(
         *row.profiles.get(profile, ()),
         *extra,
     ]
-
-
-def _one_line(error: UserError) -> str:
-    return " ".join(str(error).split())

@@ -94,11 +94,6 @@ def dialogues(folder: Path, questions: int, each: int = 50) -> Path:
     return path
 
 
-def peak() -> float:
-    """Return this process's peak resident memory, MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 async def harness(url: str, concurrency: int, questions: int) -> dict[str, float]:
     """Carry out a run; returns CPU seconds, and resident memory as questions went by."""
     from eval.command import carry_out

@@ -7,27 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
+from shapes import Keywords, Matches, Verdict
 
 from memsys.llm.schemas import CHARS_PER_TOKEN, smallest, strict, tighten
-
-
-class Keywords(BaseModel):
-    keywords: list[str]
-
-
-class Match(BaseModel):
-    keyword: str
-    canonical: str
-
-
-class Matches(BaseModel):
-    matches: list[Match]
-
-
-class Verdict(BaseModel):
-    answer: str
-    critical_memories: list[str]
-    sufficient: bool
 
 
 class Odd(BaseModel):

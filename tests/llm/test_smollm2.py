@@ -10,30 +10,12 @@ import random
 import jsonschema
 import pytest
 from pydantic import BaseModel
+from shapes import Keywords, Matches, Verdict
 
 from memsys.llm.chat import Message, Request
 from memsys.llm.inprocess import TransformersModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-
-
-class Keywords(BaseModel):
-    keywords: list[str]
-
-
-class Match(BaseModel):
-    keyword: str
-    canonical: str
-
-
-class Matches(BaseModel):
-    matches: list[Match]
-
-
-class Verdict(BaseModel):
-    answer: str
-    critical_memories: list[str]
-    sufficient: bool
 
 
 class Answer(BaseModel):

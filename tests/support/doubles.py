@@ -84,6 +84,13 @@ class ScriptedChat:
         )
 
 
+def word_spans(text: str, words: int) -> list[tuple[int, int]]:
+    """Return the character spans of consecutive blocks of so many words."""
+    found = list(re.finditer(r"\S+", text))
+    blocks = [found[i : i + words] for i in range(0, len(found), words)]
+    return [(block[0].start(), block[-1].end()) for block in blocks]
+
+
 class HashEncoder:
     """A deterministic encoder without weights: every word has a fixed random vector."""
 
@@ -108,9 +115,7 @@ class HashEncoder:
         return [len(t.split()) + 2 for t in texts]
 
     def split(self, text: str, tokens: int) -> list[tuple[int, int]]:
-        words = list(re.finditer(r"\S+", text))
-        blocks = [words[i : i + tokens] for i in range(0, len(words), tokens)]
-        return [(b[0].start(), b[-1].end()) for b in blocks]
+        return word_spans(text, tokens)
 
 
 class TableEncoder(HashEncoder):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from doubles import word_spans
 
 from memsys.encoders.local import Similarity
 from memsys.encoders.protocol import Kind, Vectors
@@ -32,9 +33,7 @@ class HashingModel:
         return [len(text.split()) + 2 for text in texts]
 
     def split(self, text: str, tokens: int) -> list[tuple[int, int]]:
-        words = list(re.finditer(r"\S+", text))
-        blocks = [words[i : i + tokens] for i in range(0, len(words), tokens)]
-        return [(block[0].start(), block[-1].end()) for block in blocks]
+        return word_spans(text, tokens)
 
     def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         rows = [np.mean([self._word(w) for w in re.findall(r"\w+", t) or [""]], 0) for t in texts]

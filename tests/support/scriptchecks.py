@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from eval.claims.spec import load_ledger
-from eval.config import CONFIGS, compose, jobs_to_check
+from eval.config import CONFIGS, compose, jobs_to_check, names_and_settings
 from eval.figures.spec import find_figures, load_figure
 from eval.measures import registry
 from eval.outside import config_names
@@ -131,10 +131,6 @@ def check_figure(name: str, profile: str, extra: Sequence[str]) -> None:
     check_table(load_figure(name).table, profile, extra)
 
 
-def divided(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    return [n for n in names if "=" not in n], [n for n in names if "=" in n]
-
-
 def check_profile(name: str) -> None:
     assert name in config_names("profile"), name
 
@@ -148,7 +144,7 @@ def check_run_name(name: str) -> None:
 
 
 def tables(o: Namespace) -> None:
-    names, extra = divided(o.names)
+    names, extra = names_and_settings(o.names)
     check_profile(o.profile)
     for paper in o.paper:
         found, _ = table_specs.described(table_specs.find_tables(paper, o.number), o.profile)
@@ -160,7 +156,7 @@ def tables(o: Namespace) -> None:
 
 
 def figures(o: Namespace) -> None:
-    names, extra = divided(o.names)
+    names, extra = names_and_settings(o.names)
     check_profile(o.profile)
     for paper in o.paper:
         names += find_figures(paper, o.number)
@@ -170,7 +166,7 @@ def figures(o: Namespace) -> None:
 
 
 def plans(o: Namespace) -> None:
-    names, extra = divided(o.names)
+    names, extra = names_and_settings(o.names)
     check_profile(o.profile)
     for name in names:
         check_table(name, o.profile, extra)
@@ -187,7 +183,7 @@ def claims(o: Namespace) -> None:
 
 
 def cases(o: Namespace) -> None:
-    names, extra = divided(o.names)
+    names, extra = names_and_settings(o.names)
     assert o.question or o.evidence
     check_profile(o.profile)
     for name in names:

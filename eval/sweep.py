@@ -46,10 +46,15 @@ def sweep_or_run(arguments: Sequence[str]) -> int:
     if sweep:
         overrides += [f"hydra.sweep.dir={folder}", *_shares(composed.values, launcher, overrides)]
     sys.argv = [sys.argv[0], *flags, *overrides]
-    status: int = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="run")(job)()
-    if sweep and launcher != HERE:
-        return _tell(folder, sweep_size(overrides))
-    return _worst([note["status"] for note in _notes(folder)]) if sweep else int(status or 0)
+    apart = sweep and launcher != HERE
+    statuses: list[int] = []
+
+    def here(config: DictConfig) -> None:
+        statuses.append(job(config))
+
+    # Hydra returns nothing; a job that runs elsewhere must be a function that can be sent there
+    hydra.main(str(CONFIGS), "run", version_base="1.3")(job if apart else here)()
+    return _tell(folder, sweep_size(overrides)) if apart else _worst(statuses)
 
 
 def job(config: DictConfig) -> int:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from served import end, run_command, serve, start
 
 from eval.records import read_records
 from eval.sweep import _worst
@@ -45,6 +46,20 @@ def only(folder: Path, pattern: str) -> Path:
 
 def test_trouble_goes_before_failed_questions() -> None:
     assert _worst([0, 3, 2]) == 2 and _worst([0, 3]) == 3 and _worst([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "failed"), [(["dataset.limit=3"], [3]), (["-m", "dataset.limit=3,4"], [3, 4])]
+)
+def test_failed_questions_are_the_exit_status(more, failed, tmp_path: Path) -> None:
+    """Of one run, and of a sweep in this process, whose later jobs still run."""
+    with serve(faults={"500": 1.0}) as server:
+        code, out, err = end(start(run_command(server, tmp_path, *more)))
+        assert code == 3, err
+        assert [n for n in failed if f"{n} questions failed" in out] == failed
+        server.faults = {}
+        code, out, err = end(start(run_command(server, tmp_path, *more)))
+        assert code == 0 and "questions failed" not in out, err
 
 
 def test_a_launcher_that_is_not_there_is_one_sentence() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -25,9 +26,14 @@ _PACKAGES = (
 
 
 def write_manifest(spec: RunSpec, judging: Judging | None, *, finished: bool = False) -> None:
-    """Write `manifest.json` when a run starts, and again, with its end, when it finishes."""
+    """Write `manifest.json` when a run starts, and again, with its end, when it finishes.
+
+    A run that has been finished stays so when failed questions are asked again.
+    """
     path = spec.folder / "manifest.json"
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    before = _before(path)
+    ended = now if finished else _end(before, spec, judging)
     manifest = {
         "run": spec.fingerprint,
         "dataset": spec.dataset_name,
@@ -43,8 +49,8 @@ def write_manifest(spec: RunSpec, judging: Judging | None, *, finished: bool = F
         "packages": packages(),
         "python": platform.python_version(),
         "hardware": hardware(),
-        "started": _first_start(path) or now,
-        "finished": now if finished else None,
+        "started": before.get("started") or now,
+        "finished": ended,
         "encoder_stats": _encoder_stats(spec) if finished else None,
     }
     draft = path.with_suffix(".draft")
@@ -52,12 +58,20 @@ def write_manifest(spec: RunSpec, judging: Judging | None, *, finished: bool = F
     draft.replace(path)
 
 
-def _first_start(path: Path) -> str | None:
+def _before(path: Path) -> dict[str, Any]:
+    """Return the manifest that is there already, or nothing."""
     try:
-        found = json.loads(path.read_text())["started"]
-    except (OSError, ValueError, KeyError):
-        return None
-    return str(found)
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _end(before: dict[str, Any], spec: RunSpec, judging: Judging | None) -> str | None:
+    """Return when the run was finished before, if it was, and nothing has been thrown away."""
+    judged = judging is None or before.get("judge_fingerprint") == judging.fingerprint
+    kept = spec.config.values["resume"] and judged
+    return before.get("finished") if kept else None
 
 
 def _encoder_stats(spec: RunSpec) -> dict[str, Any] | None:
@@ -95,22 +109,25 @@ def packages() -> dict[str, str]:
     return found
 
 
-@cache
 def hardware() -> dict[str, Any]:
     """Return the machine's processor, cores, memory, and CUDA devices if torch is loaded."""
-    import sys
-
-    gpus: list[str] = []
-    torch = sys.modules.get("torch")  # never load it just for this
-    if torch is not None and torch.cuda.is_available():
-        gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return {
         "machine": platform.machine(),
         "system": platform.system(),
         "cores": os.cpu_count(),
         "memory_gib": _memory_gib(),
-        "gpus": gpus,
+        "gpus": _gpus(),
     }
+
+
+def _gpus() -> list[str]:
+    if "torch" not in sys.modules:  # a run that needs none of it never loads it just for this
+        return []
+    import torch  # waits where another thread is still loading it
+
+    if not torch.cuda.is_available():
+        return []
+    return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
 
 
 def _memory_gib() -> float | None:

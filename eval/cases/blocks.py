@@ -8,6 +8,7 @@ facts.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,12 @@ class Bars:
 
     title: str
     values: Mapping[str, float]
+
+    def lengths(self) -> list[float]:
+        """Return each bar's length, between 0 and 1 for the largest finite value and beyond."""
+        finite = [abs(value) for value in self.values.values() if math.isfinite(value)]
+        most = max(finite, default=0.0) or 1.0
+        return [min(abs(value) / most, 1.0) for value in self.values.values()]
 
 
 @dataclass(frozen=True, slots=True)

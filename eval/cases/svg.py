@@ -160,9 +160,8 @@ def _block(pen: _Pen, block: Block) -> None:
 
 
 def _bars(pen: _Pen, block: Bars) -> None:
-    most = max((abs(v) for v in block.values.values()), default=0.0) or 1.0
-    for name, value in block.values.items():
-        length = (pen.width - 170) * abs(value) / most
+    for (name, value), share in zip(block.values.items(), block.lengths(), strict=True):
+        length = (pen.width - 170) * share
         pen.marks.append(_rect(pen.x + 90, pen.y + 3, max(length, 1), LINE - 5, "bar"))
         number = pen.x + 94 + max(length, 1)
         pen.marks.append(

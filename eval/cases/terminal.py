@@ -71,9 +71,8 @@ def _block(block: Block) -> list[RenderableType]:
         parts.append(_line(" · ".join(f"{name} {value}" for name, value in block.values.items())))
     elif isinstance(block, Bars):
         wide = max((len(name) for name in block.values), default=0)
-        most = max((abs(v) for v in block.values.values()), default=0.0) or 1.0
-        for name, value in block.values.items():
-            bar = "█" * round(_BAR * abs(value) / most)
+        for (name, value), length in zip(block.values.items(), block.lengths(), strict=True):
+            bar = "█" * round(_BAR * length)
             parts.append(_line(f"{name:<{wide}} {bar:<{_BAR}} {value:.4g}"))
     elif isinstance(block, Chips):
         line = _line()

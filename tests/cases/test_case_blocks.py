@@ -98,6 +98,12 @@ def test_any_trace_can_be_drawn_and_shown(trace) -> None:
     ET.fromstring(draw(case))
 
 
+def test_bars_of_any_numbers_have_lengths() -> None:
+    assert Bars("b", {"a": 1.0, "b": -4.0, "c": 0.0}).lengths() == [0.25, 1.0, 0.0]
+    assert Bars("b", {"a": 7e306, "b": float("inf"), "c": 0.0}).lengths() == [1.0, 1.0, 0.0]
+    assert Bars("b", {"a": float("-inf")}).lengths() == [1.0]
+
+
 def test_texts_are_data_and_the_file_is_whole() -> None:
     case = a_case({"note": EVIL * 2, "list": [EVIL], "steps": [{"query": EVIL}]}, EVIL)
     drawn = draw(case)

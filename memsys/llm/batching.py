@@ -82,7 +82,7 @@ class Batcher:
     def _gather(self, decoder: Decoder) -> bool:
         """Wait until there is something to do; `False` once closed."""
         with self._change:
-            if not decoder.active and not self._waiting:
+            if not decoder.active:
                 while not self._waiting and not self._closed:
                     self._change.wait()
                 self._change.release()

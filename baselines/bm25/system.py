@@ -24,6 +24,7 @@ class Bm25Build(Settings):
 
     k1: float = Field(default=1.5, ge=0)  # Lucene's form of Okapi BM25, bm25s's default
     b: float = Field(default=0.75, ge=0, le=1)  # likewise
+    first_pieces: int | None = Field(default=None, ge=1)  # ours: all of a session's text
 
 
 class Bm25Ask(Settings):
@@ -34,7 +35,7 @@ class Bm25Ask(Settings):
 
 
 class Bm25(MemorySystem[Bm25Build, Bm25Ask]):
-    """Lexical search over whole sessions.
+    """Lexical search over whole sessions, or over as much of them as an encoder would read.
 
     Memory: one unit a session, `"{session_id}-session"`; `bm25_*` arrays and the vocabulary hold
     the word scores. New sessions change every word's document frequency, so remembering indexes
@@ -46,8 +47,9 @@ class Bm25(MemorySystem[Bm25Build, Bm25Ask]):
     session_ranking = "BM25 score of the session's text"
 
     def needs(self, stage: Stage) -> frozenset[Need]:
-        """Nothing but the main model to answer."""
-        return frozenset({"main"} if stage == "answer" else set())
+        """The main model to answer; the encoder only to count its word pieces."""
+        needs: set[Need] = {"main"} if stage == "answer" else set()
+        return frozenset(needs if self.build.first_pieces is None else {*needs, "encoder"})
 
     async def remember(self, memory: Memory | None, sessions: Sequence[Session]) -> Memory:
         """Append the sessions and index all of them."""
@@ -63,7 +65,7 @@ class Bm25(MemorySystem[Bm25Build, Bm25Ask]):
             for session in sessions
         ]
         units = (*before.units, *fresh)
-        texts = [unit.text for unit in units]
+        texts = [self._read(unit.text) for unit in units]
         index = await compute(Bm25Index.build, texts, self.build.k1, self.build.b)
         names = (*before.sessions, *(session.id for session in sessions))
         return Memory(units, names, index.arrays(), {"vocabulary": list(index.vocabulary)})
@@ -84,6 +86,12 @@ class Bm25(MemorySystem[Bm25Build, Bm25Ask]):
         units = {unit.id: unit for unit in memory.units}
         excerpts = [_excerpt(units[ranked.unit]) for ranked in recall.ranking]
         return await filter_and_answer(self.tools, self.ask.filter, recall, excerpts, query)
+
+    def _read(self, text: str) -> str:
+        if self.build.first_pieces is None:
+            return text
+        blocks = self.tools.encoder.split(text, self.build.first_pieces)
+        return text[slice(*blocks[0])] if blocks else ""
 
     def _recalls(self, memory: Memory, queries: Sequence[Query]) -> list[Recall]:
         index = Bm25Index.load(memory.arrays, memory.state["vocabulary"], len(memory.units))

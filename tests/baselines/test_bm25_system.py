@@ -48,11 +48,22 @@ async def test_growing_equals_building_at_once() -> None:
         assert await system.recall(grown, query) == recall
 
 
+async def test_reads_no_more_of_a_session_than_the_encoder() -> None:
+    short = Bm25(Bm25Build(first_pieces=3), Bm25Ask(), tools(script))
+    assert short.needs("retrieve") == {"encoder"}
+    memory = await short.remember(None, SESSIONS)
+    assert sorted(memory.state["vocabulary"]) != sorted(
+        (await bm25().remember(None, SESSIONS)).state["vocabulary"]
+    )
+    assert "oslo" not in memory.state["vocabulary"]  # the last word of "[Ann]: A cello in Oslo"
+    assert memory.units[1].text.endswith("A cello in Oslo")  # the context still holds all of it
+
+
 async def test_calls_and_needs() -> None:
     lent = tools(script)
     system = bm25(lent)
     memory = await system.remember(None, SESSIONS)
-    assert not lent.chat.calls
+    assert not lent.chat.calls and not system.needs("retrieve")
     assert (await system.answer(memory, Query("boat"))).text == "answer"
     assert lent.chat.prompts() == ["protocol/answer"]
     answer = await bm25(lent, filter={"enabled": True}).answer(memory, Query("boat"))

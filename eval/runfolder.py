@@ -71,6 +71,14 @@ class RunFolder:
         return {key_of(r): item for r, item in zip(self.records, items, strict=True)}
 
     @property
+    def unfinished(self) -> str:
+        """Why this is no whole run, in a few words; empty for a whole one."""
+        if self.manifest.get("finished"):
+            return ""
+        answered = sum(not record["error"] for record in self.records)
+        return f"not finished: {answered} questions are answered so far"
+
+    @property
     def label(self) -> str:
         """Dataset, method and fingerprint, as people name a run."""
         m = self.manifest

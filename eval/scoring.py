@@ -26,6 +26,7 @@ class Aggregate:
 
     `n` items are in the mean. `n_failed` failed though they have gold: left out, or in `n` as
     zeros. `n_excluded` have no gold for the measure, or no value (no ranking, no verdict).
+    `method` says how the interval was made or, after "none: ", why there is none.
     """
 
     mean: float | None
@@ -57,7 +58,11 @@ class Scored:
 
     def aggregate(self, at: Sequence[int] | None = None, level: float = 0.95) -> Aggregate:
         """Aggregate the items at these positions, or all."""
-        from eval.statistics import clustered_mean_interval, jackknife_interval  # lazy: SciPy
+        from eval.statistics import (  # lazy: SciPy
+            NO_SPREAD,
+            clustered_mean_interval,
+            jackknife_interval,
+        )
 
         places = range(len(self.items)) if at is None else at
         known = self.values if self.counts is None else self.counts
@@ -74,10 +79,23 @@ class Scored:
         else:
             values = [v for i in inside if (v := self.values[i]) is not None]
             found = clustered_mean_interval(values, clusters, level)
+        if found.se is not None and found.se <= NO_SPREAD:
+            # without spread, a width of zero would claim a certainty nobody has
+            reason = f"none: {self._sameness(inside)}"
+            return Aggregate(found.mean, n, n_failed, n_excluded, None, None, reason)
         # measures lie in [0, 1]; cutting an interval there costs it no coverage
         low = None if found.low is None else max(0.0, found.low)
         high = None if found.high is None else min(1.0, found.high)
         return Aggregate(found.mean, n, n_failed, n_excluded, low, high, found.method)
+
+    def _sameness(self, at: Sequence[int]) -> str:
+        """Say in words what is the same at these positions, so that nothing can be told."""
+        if self.counts is None:
+            if len({self.values[i] for i in at}) == 1:
+                return "all questions have the same value"
+            return "all conversations have the same mean"
+        several = len({self.items[i].conversation for i in at}) > 1
+        return f"leaving out any one {'conversation' if several else 'question'} changes nothing"
 
 
 def evaluate(

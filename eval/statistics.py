@@ -17,6 +17,9 @@ from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 
+NO_SPREAD = 1e-12
+"""A standard error of scores (0–1) below this is rounding alone: the values have no spread."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:

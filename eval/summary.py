@@ -34,7 +34,7 @@ def score_run(finished: Finished, judging: Judging | None) -> Scores:
         titles, folder = plain["measures"], finished.spec.folder
         titles |= dict(noted(titles, folder, judging.fingerprint))
     plain["costs"] = costs(finished.records, finished.builds, finished.judgements)
-    path = finished.spec.folder / "scores.json"
+    path = finished.spec.folder / f"scores{finished.part}.json"  # a part's never stand for all
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps(plain, ensure_ascii=False) + "\n", encoding="utf-8")
     draft.replace(path)
@@ -95,8 +95,9 @@ def show(finished: Finished, console: Console | None = None) -> None:
     """Print a run's scores, what it cost, where it was written, and what to type next."""
     console = console or cli.console()
     folder = finished.spec.folder
-    if (folder / "scores.json").is_file():
-        scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    scored = folder / f"scores{finished.part}.json"
+    if scored.is_file():
+        scores = json.loads(scored.read_text(encoding="utf-8"))
         console.print(_scores_table(scores, finished))
         _say_costs(console, scores["costs"])
     console.print(
@@ -132,7 +133,7 @@ def _scores_table(scores: Mapping[str, Any], finished: Finished) -> Table:
         table.add_row(
             title,
             f"{100 * mean:.2f}",
-            "–" if low is None else f"{100 * low:.2f} – {100 * high:.2f}",
+            interval["method"] if low is None else f"{100 * low:.2f} – {100 * high:.2f}",
             str(counts["n"]),
             str(counts["n_failed"] or ""),
         )

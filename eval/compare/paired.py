@@ -114,7 +114,8 @@ def measures_of_both(a: RunFolder, b: RunFolder) -> tuple[Measure, ...]:
 
 def obstacles(a: RunFolder, b: RunFolder, measures: Iterable[Measure]) -> list[str]:
     """Say, one sentence each, why two runs may not be compared; empty if they may."""
-    found = [*_data(a, b), *_questions(a, b), *_asking(a, b)]
+    found = [f"{run.label} is {run.unfinished}." for run in (a, b) if run.unfinished]
+    found += [*_data(a, b), *_questions(a, b), *_asking(a, b)]
     wanted = list(measures)
     if any(m.needs == "judgement" for m in wanted):
         found += _judges(a, b)

@@ -24,7 +24,8 @@ class Cell:
     """One value as printed, beside the paper's: a score ×100, a cost times its column's scale.
 
     `value` is `None` with a `reason` where there is none. A cost has no interval and hence no
-    `verdict`, which stands at reproductions only; `remark` says how it was measured.
+    `verdict`, which stands at reproductions only; `remark` says how it was measured, and
+    `no_interval` why a score has none.
     """
 
     value: float | None
@@ -37,6 +38,7 @@ class Cell:
     verdict: str = ""
     reason: str = ""
     remark: str = ""
+    no_interval: str = ""
 
     @property
     def difference(self) -> float | None:
@@ -225,7 +227,9 @@ def _score(
     low = None if interval["low"] is None else 100 * interval["low"]
     high = None if interval["high"] is None else 100 * interval["high"]
     said = "" if published is None else verdict(100 * mean, low, high, published, at)
-    return Cell(100 * mean, low, high, of["n"], of["n_failed"], published, at, said)
+    why = str(interval["method"]).removeprefix("none: ") if low is None else ""
+    counted = (of["n"], of["n_failed"])
+    return Cell(100 * mean, low, high, *counted, published, at, said, no_interval=why)
 
 
 def _cost(costs: RunCosts, column: Column, at: Level, published: float | None) -> Cell:

@@ -12,7 +12,7 @@ FIELDS = (
     "table", "profile", "block", "system", "measure", "definition", "value", "low", "high", "n",
     "failed", "published", "difference", "level", "verdict", "settings that differ", "run",
     "reason", "category", "per", "scale", "difference in %", "mark", "difference to reference",
-    "p (Holm)", "remark",
+    "p (Holm)", "remark", "no interval",
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ def comma_separated(table: FilledTable) -> str:
                         ),
                         "p (Holm)": _digits(compared.adjusted if compared else None),
                         "remark": cell.remark,
+                        "no interval": cell.no_interval,
                     }
                 )
     return out.getvalue()

@@ -51,6 +51,7 @@ def remarks(table: FilledTable, block: FilledBlock) -> list[str]:
     if any(row.row.ours for row in block.rows):
         lines.append("†: a control row of ours, not in the paper")
     lines += _of_cells(block, columns)
+    lines += _without_interval(block, columns)
     lines += _cut_texts(block)
     lines += block.footer
     lines += _ratios(table, block)
@@ -129,6 +130,16 @@ def _of_cells(block: FilledBlock, columns: Sequence[Column]) -> list[str]:
         said if len(labels) == len(run) else f"{said} ({', '.join(labels)})"
         for said, labels in found.items()
     ]
+
+
+def _without_interval(block: FilledBlock, columns: Sequence[Column]) -> list[str]:
+    """Say why cells have no ±, once a reason, with the columns that it is about."""
+    found: dict[str, dict[str, None]] = {}
+    for row in block.rows:
+        for column, cell in zip(columns, row.cells, strict=True):
+            if cell.no_interval:
+                found.setdefault(cell.no_interval, {})[column.heading] = None
+    return [f"without ±: {why} ({', '.join(headings)})" for why, headings in found.items()]
 
 
 def _ratios(table: FilledTable, block: FilledBlock) -> list[str]:

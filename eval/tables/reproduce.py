@@ -17,7 +17,7 @@ from eval.outside import config_names
 from eval.progress import Board
 from eval.resources import Resources
 from eval.run import Finished
-from eval.runfolder import RunFolder
+from eval.runfolder import MANIFEST, RunFolder
 from eval.spec import RunSpec
 from eval.summary import costs
 from eval.tables.also import with_rows
@@ -94,8 +94,10 @@ class Runs:
         if self._ask:
             async with self._gate.together(spec.folder):
                 self.totals.add(await carry_out(spec, self._board))
-        elif not (spec.folder / "scores.json").is_file():
+        elif not (spec.folder / MANIFEST).is_file():
             raise UserError("not run yet in this setting")
+        elif unfinished := RunFolder(spec.folder).unfinished:
+            raise UserError(unfinished)
         return spec.folder
 
     async def _timed(self, spec: RunSpec) -> Path:

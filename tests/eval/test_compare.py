@@ -231,6 +231,15 @@ def test_what_is_printed_is_data_not_markup(runs) -> None:
     assert "2/0/2" in text
 
 
+def test_a_difference_without_spread_has_no_interval_and_says_so(runs) -> None:
+    console = Console(record=True, width=100)
+    a = runs[0]
+    show(a, a, [compare(a, a, F1)], PriceList({}), console, flips=5)
+    text = console.export_text()
+    assert "+0.00" in text and "± 0.00" not in text
+    assert "no ±: the difference is the same everywhere" in text
+
+
 def test_the_file_holds_ids_and_no_text(runs, tmp_path: Path) -> None:
     write_csv([compare(*runs, F1)], tmp_path / "out.csv")
     text = (tmp_path / "out.csv").read_text()

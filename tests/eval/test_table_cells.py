@@ -73,7 +73,8 @@ def test_a_cost_is_a_plain_number_beside_the_papers_with_the_difference_in_per_c
     assert (cell.value, cell.n, cell.low, cell.high, cell.verdict) == (260.0, 4, None, None, "")
     assert cell.level == "exact"  # and yet no verdict: a cost has no interval
     text = markdown(table)
-    assert "| A | 260.0 / 200.0 (+30.0 %) | 100.00 ± 0.00 | 4 | 0 | exact |" in text
+    assert "| A | 260.0 / 200.0 (+30.0 %) | 100.00 | 4 | 0 | exact |" in text
+    assert "- without ±: all questions have the same value (F1)" in text
     assert "not ×100" in text
     assert "**tok.**: tokens (prompt and completion) of the main model, phase question" in text
     assert "260.0 (200.0)" in latex(table)
@@ -280,9 +281,9 @@ def test_marks_stand_at_the_primary_measure_in_every_format(tmp_path) -> None:
     assert (first.mark, second.mark, third.mark) == ("", "▼", "")
     assert second.compared.difference == pytest.approx(-50)
     text = markdown(table)
-    assert "| B | 50.00 ± 0.00 ▼ | 50.00 ± 0.00 |" in text
+    assert "| B | 50.00 ▼ | 50.00 |" in text
     assert "- ▲ ▼: above, below A in F1" in text and "a single comparison" in text
-    assert "50.00\\,$\\pm$\\,0.00$\\downarrow$ & 50.00\\,$\\pm$\\,0.00 &" in latex(table)
+    assert "50.00$\\downarrow$ & 50.00 &" in latex(table)
     rows = lines(table)
     assert [row["mark"] for row in rows] == ["", "", "▼", "", "", ""]
     assert rows[2]["difference to reference"] == "-50.000000"
@@ -291,6 +292,21 @@ def test_marks_stand_at_the_primary_measure_in_every_format(tmp_path) -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     show_table(table, console)
     assert "50.00▼" in console.export_text()
+
+
+def test_a_cell_without_spread_has_no_interval_and_the_reason_stands_below(tmp_path) -> None:
+    table = marked(tmp_path, 10)
+    first, second, _ = table.blocks[0].rows
+    for cell in (*first.cells, *second.cells):
+        assert (cell.low, cell.high, cell.verdict) == (None, None, "")
+    same, even = "all questions have the same value", "all conversations have the same mean"
+    text = markdown(table)
+    assert f"- without ±: {same} (F1, R)" in text and f"- without ±: {even} (F1, R)" in text
+    assert [row["no interval"] for row in lines(table)] == [same, same, even, even, "", ""]
+    console = Console(width=120, record=True, file=io.StringIO())
+    show_table(table, console)
+    shown = console.export_text()
+    assert f"without ±: {same} (F1, R)" in shown and "±0.00" not in shown
 
 
 def test_a_mark_without_its_column_stands_at_the_label(tmp_path) -> None:
@@ -302,7 +318,7 @@ def test_a_mark_without_its_column_stands_at_the_label(tmp_path) -> None:
     block = table.blocks[0]
     rows = tuple(replace(row, cells=row.cells[1:]) for row in block.rows)
     shown = markdown(replace(table, spec=other, blocks=(replace(block, rows=rows),)))
-    assert "| B ▼ | 50.00 ± 0.00 |" in shown
+    assert "| B ▼ | 50.00 |" in shown
 
 
 def test_one_conversation_gets_no_mark(tmp_path) -> None:

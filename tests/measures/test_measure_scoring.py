@@ -6,6 +6,7 @@ import random
 import pytest
 
 from eval.measures.item import Item
+from eval.measures.registry import parse_all
 from eval.scoring import aggregate, default_measures, score
 
 SIZES = {"1": 282, "2": 321, "3": 96, "4": 841}
@@ -93,7 +94,7 @@ def test_shape_of_the_output():
     assert plain["counts"]["f1_squad"]["n_excluded"] == 1
     assert plain["by_category"].keys() == {"1", "2", "3", "4", "5"}
     assert plain["versions"] == {"f1_squad": 1, "bleu_corpus": 1, "recall_all@3": 1}
-    assert "jackknife" in plain["intervals"]["bleu_corpus"]["method"]
+    assert plain["intervals"]["bleu_corpus"]["method"].startswith("none: ")  # no common 4-gram
     interval = plain["intervals"]["f1_squad"]
     assert 0 <= interval["low"] <= plain["mean"]["f1_squad"] <= interval["high"] <= 1
     json.dumps(plain, allow_nan=False)
@@ -152,3 +153,58 @@ def test_all_lexical_measures_of_locomos_size_are_quick():
     start = time.process_time()
     score(items, names)
     assert time.process_time() - start < 20  # bar: 10 s on a quiet machine
+
+
+def corpus(values, reference="x"):
+    return [
+        Item(f"q{i}", answer=answer, reference=reference, category="1", conversation=conversation)
+        for i, (conversation, answer) in enumerate(values)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "measure", "why"),
+    [
+        ([("a", "x"), ("a", "x"), ("b", "x")], "f1_squad", "all questions have the same value"),
+        ([("a", "x"), ("a", "x")], "f1_squad", "all questions have the same value"),
+        (
+            [("a", "x"), ("a", "y"), ("b", "y"), ("b", "x")],
+            "f1_squad",
+            "all conversations have the same mean",
+        ),
+        ([("a", "x")], "f1_squad", "a single question"),
+        (
+            [("a", "y"), ("b", "z w")],
+            "bleu_corpus",
+            "leaving out any one conversation changes nothing",
+        ),
+        ([("a", "y"), ("a", "z w")], "bleu_corpus", "leaving out any one question changes nothing"),
+    ],
+)
+def test_without_spread_there_is_no_interval_and_the_reason_is_said(values, measure, why):
+    found = score(corpus(values), [measure]).plain()
+    expected = {"low": None, "high": None, "level": 0.95, "method": f"none: {why}"}
+    assert found["intervals"][measure] == expected
+    assert found["mean"][measure] is not None
+    assert found["by_category"]["1"][measure]["method"] == f"none: {why}"
+
+
+def test_corpus_measures_have_a_jackknife_interval():
+    said = "the mill stood on the hill"
+    found = mean_of(corpus([("a", said), ("b", f"{said} above the quay")], said), "bleu_corpus")
+    assert found.method == "t(1), delete-one-conversation jackknife"
+    assert found.low < found.mean < found.high
+
+
+def test_equal_values_that_do_not_add_up_exactly_are_still_equal():
+    thirds = [("a", "x y z t u")] * 3 + [("b", "x y z t u")] * 7  # F1 is 1/3: sums are inexact
+    items = corpus(thirds)
+    found = mean_of(items, "f1_squad")
+    assert (found.low, found.method) == (None, "none: all questions have the same value")
+    mixed_values = corpus([*thirds, ("b", "x")])
+    assert mean_of(mixed_values, "f1_squad").low is not None
+
+
+def mean_of(items, name):
+    (measure,) = parse_all(name)
+    return aggregate(measure, items)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from eval.report.reading import LoadedRun, find_runs, load_runs, settings_of
 from eval.report.spending import failures, latency, spending
 from eval.report.tables import read_tables
 from eval.report.units import Memories
+from eval.report.wording import prompt_texts
 from memsys.errors import UserError
 
 
@@ -65,8 +67,9 @@ def build_report(
     }
     places = dict.fromkeys([*stores, results / "stores", *(_stores_of(run) for run in runs)])
     details = Details(runs, index, Memories([p for p in places if p.is_dir()]), text=text)
-    chunks = (details.chunk(number) for number in range(len(index.chunks)))
-    size = _write(out, page("memsys report", overview, chunks))
+    asked = (block for number in range(len(index.chunks)) for block in details.blocks(number))
+    blocks = chain([("prompts", prompt_texts(runs))], asked)
+    size = _write(out, page("memsys report", overview, blocks))
     return Built(out, size, len(runs), len(index.ids), left_out)
 
 
@@ -106,7 +109,7 @@ def _run(run: LoadedRun, prices: PriceList) -> dict[str, Any]:
         ],
         "by_category": {
             names.get(category, category): {
-                name: [found["mean"], found["low"], found["high"], found["n"]]
+                name: [found["mean"], found["low"], found["high"], found["n"], _why(found)]
                 for name, found in of.items()
             }
             for category, of in scores.get("by_category", {}).items()
@@ -119,6 +122,11 @@ def _run(run: LoadedRun, prices: PriceList) -> dict[str, Any]:
 
 def _interval(found: dict[str, Any] | None) -> dict[str, Any]:
     return {k: found[k] for k in ("low", "high", "method")} if found else {}
+
+
+def _why(found: Mapping[str, Any]) -> str:
+    """Return why a mean has no interval; empty where it has one."""
+    return str(found.get("method", "")).removeprefix("none: ") if found["low"] is None else ""
 
 
 def _licences(runs: Sequence[LoadedRun]) -> list[list[str]]:

@@ -1,21 +1,24 @@
 """The question explorer's data: a column-wise index of all questions, and details by conversation.
 
-The index is small and read when the page opens; a conversation's details are read when one of its
-questions is shown.
+The index is small and read when the page opens. A conversation's details are read when one of its
+questions is shown: one block with what its questions share, and the block of that very question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from eval.records import Record, key_of
+from eval.report.columns import by_field
 from eval.report.evidence import Excerpts, Texts, category_names, read_conversations
 from eval.report.reading import LoadedRun
 from eval.report.units import Memories, Pool, mentioned, ranked_sessions, recalled, shortened
 from memsys.system import Unit
 
+PART = 16
+"""How many questions of a conversation lie in one block."""
 ANSWER_TEXT = 4_000
 """How many characters of an answer are kept."""
 TRACE_TEXT = 1_500
@@ -32,10 +35,12 @@ class Index:
 
     ids: list[str] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)
+    parts: list[int] = field(default_factory=list)  # the question's block among its conversation's
     texts: list[str] = field(default_factory=list)
     references: list[str | None] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
     chunks: list[Group] = field(default_factory=list)
+    places: list[list[int]] = field(default_factory=list)  # the questions of each chunk
     members: list[list[tuple[int, int]]] = field(default_factory=list)  # (run, record) of each
     _at: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _chunk_at: dict[Group, int] = field(default_factory=dict)
@@ -50,8 +55,12 @@ class Index:
             if group not in self._chunk_at:
                 self._chunk_at[group] = len(self.chunks)
                 self.chunks.append(group)
+                self.places.append([])
+            places = self.places[self._chunk_at[group]]
             self.ids.append(self._id(run, record))
             self.groups.append(self._chunk_at[group])
+            self.parts.append(len(places) // PART)
+            places.append(self._at[key])
             self.texts.append(record["question"])
             self.references.append(record["reference"])
             self.categories.append(
@@ -71,6 +80,7 @@ class Index:
         return {
             "id": self.ids,
             "group": self.groups,
+            "part": self.parts,
             "text": self.texts,
             "reference": self.references,
             "category": self.categories,
@@ -123,19 +133,20 @@ class Details:
         self._memories = memories
         self._text = text
         self._texts: dict[str, Texts] = {}
-        self._places: list[list[int]] = [[] for _ in index.chunks]
-        for place, group in enumerate(index.groups):
-            self._places[group].append(place)
 
-    def chunk(self, number: int) -> dict[str, Any]:
-        """Return the details of one conversation's questions."""
-        index, places = self._index, self._places[number]
-        chunk = _Chunk(self._conversation(number, places), self._text, self._memories)
-        for place in places:
-            chunk.question(place, [(n, self._runs[n], p) for n, p in index.members[place]])
-        return chunk.plain()
+    def blocks(self, number: int) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield one conversation's named blocks: `PART` questions each, then what they share."""
+        index, places = self._index, self._index.places[number]
+        chunk = _Chunk(self._conversation(number), self._text, self._memories)
+        for start in range(0, len(places), PART):
+            questions = {}
+            for place in places[start : start + PART]:
+                asked = [(n, self._runs[n], p) for n, p in index.members[place]]
+                questions[str(place)] = chunk.question(asked)
+            yield f"part-{number}-{start // PART}", by_field(questions)
+        yield f"chunk-{number}", chunk.shared()
 
-    def _conversation(self, number: int, places: Sequence[int]) -> tuple[Excerpts | None, str]:
+    def _conversation(self, number: int) -> tuple[Excerpts | None, str]:
         if not self._text:
             return None, "conversation text was left out of this report (--no-text)"
         data, _, conversation = self._index.chunks[number]
@@ -161,9 +172,8 @@ class _Chunk:
         self._names: dict[str, int] = {}
         self._loaded: dict[str, Mapping[str, Unit] | None] = {}
         self._units: dict[str, dict[str, list[Any]]] = {}
-        self._questions: dict[str, Any] = {}
 
-    def question(self, place: int, asked: Sequence[tuple[int, LoadedRun, int]]) -> None:
+    def question(self, asked: Sequence[tuple[int, LoadedRun, int]]) -> dict[str, Any]:
         record = asked[0][1].records[asked[0][2]]
         turns, sessions = record["evidence_turns"], record["evidence_sessions"]
         found: dict[str, Any] = {"turns": turns, "sessions": sessions}
@@ -177,7 +187,7 @@ class _Chunk:
         if flags:
             found["flags"] = flags
         found["runs"] = {str(n): self._record(run, run.records[at]) for n, run, at in asked}
-        self._questions[str(place)] = found
+        return found
 
     def _record(self, run: LoadedRun, record: Record) -> dict[str, Any]:
         key = run.memory_keys.get(record["conversation"], "")
@@ -247,12 +257,11 @@ class _Chunk:
             "error": judgement["error"],
         }
 
-    def plain(self) -> dict[str, Any]:
+    def shared(self) -> dict[str, Any]:
         return {
             "texts": self._pool.texts,
             "names": list(self._names),
             "units": self._units,
             "sessions": self._excerpts.sessions if self._excerpts is not None else {},
             "reason": self._reason,
-            "questions": self._questions,
         }

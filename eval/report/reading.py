@@ -161,6 +161,9 @@ def labelled(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
         for run in group:
             if seen[labels[id(run)]] > 1:
                 labels[id(run)] = f"{run.method} ({run.fingerprint[:8]})"
+    for run in runs:
+        if not run.manifest["finished"]:
+            labels[id(run)] += " – not finished"
     return [
         LoadedRun(**{**{n: getattr(run, n) for n in _FIELDS}, "label": labels[id(run)]})
         for run in runs

@@ -12,7 +12,7 @@ from eval.report.reading import LoadedRun
 
 _ERROR_LENGTH = 160
 _SUMS = ("calls", "prompt_tokens", "completion_tokens")
-_COUNTED_SIZES = ("context_tokens",)  # counted in the ledger, but a size and no event
+_COUNTED_SIZES = ("context_tokens", "encoder.texts")  # counted, but sizes and no events
 
 
 def spending(run: LoadedRun, prices: PriceList) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ _NUMBERS = ("value", "low", "high", "published", "difference")
 _KNOWN = frozenset(
     ["table", "profile", "block", "system", "measure", "definition", *_NUMBERS, "n",
      "failed", "level", "verdict", "settings that differ", "run", "reason", "category", "per",
-     "scale", "mark"]
+     "scale", "mark", "no interval"]
 )  # fmt: skip
 
 
@@ -120,6 +120,7 @@ def _cell(row: Mapping[str, str]) -> dict[str, Any]:
     cell["n"] = int(_number(row.get("n", "")) or 0)
     cell["failed"] = int(_number(row.get("failed", "")) or 0)
     cell |= {name: row.get(name, "") for name in ("level", "verdict", "reason", "mark")}
+    cell["no_interval"] = row.get("no interval", "")
     more = {k: v for k, v in row.items() if k and k not in _KNOWN and isinstance(v, str) and v}
     return {**cell, "more": more} if more else cell
 

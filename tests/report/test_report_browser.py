@@ -17,16 +17,18 @@ from eval.report.build import build_report
 
 from .conftest import Case, add_systems, call, record
 
-pytestmark = pytest.mark.slow
-
 RUNS, QUESTIONS = 10, 2_000
-LOADED = "html[data-ready=yes]"
 
 
 @functools.cache
 def chromium() -> str | None:
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     return next((path for name in names if (path := shutil.which(name))), None)
+
+
+def wait_until_shown(page: Any, place: str) -> None:
+    """Wait until a place of the report is drawn, its details unpacked."""
+    page.wait_for_selector(f'html[data-shown="{place}"]')
 
 
 class Visit:
@@ -54,7 +56,7 @@ class Visit:
 
     def open(self, place: str = "") -> None:
         self.page.goto(self.url + place)
-        self.page.wait_for_selector(LOADED)
+        wait_until_shown(self.page, place)
 
     def hash(self) -> str:
         return str(self.page.evaluate("location.hash"))
@@ -134,6 +136,13 @@ def test_every_view_opens_and_the_overview_says_what_it_compares(visit) -> None:
     assert "Timeout" in page.locator("main").inner_text()
 
 
+def test_categories_stand_with_the_measures_whole_definition(visit) -> None:
+    visit.open("#view=breakdown")
+    said = visit.page.locator("main").inner_text()
+    assert "F1 (made up; n=2)" in said
+    assert "10.0 – 90.0" in said
+
+
 def test_a_figure_is_drawn_and_its_script_is_dead(visit) -> None:
     visit.open("#view=figures")
     image = visit.page.locator("figure img")
@@ -159,7 +168,7 @@ def test_planted_markup_stays_text_and_each_trace_is_drawn(visit, name) -> None:
     trace = first.locator(".trace").inner_text()
     drawn = {
         "pyramid": ["Keyword pyramid", "mill ∧ key", "round 1", "sufficient", "draft answer"],
-        "granularity": ["Weights", "1.2500", "turn", "seeds", "u2", "ppr"],
+        "granularity": ["Weights by granularity", "1.2500", "turn", "seeds", "u2", "ppr"],
         "routes": ["Routes", "where is the key", "forced: the model chose reflect", "nothing new"],
         "facts": ["Linked facts", "hangs behind", "kept", "dropped"],
         "layers": ["Nodes by layer", "layer 1", "leaves", "2. u2"],
@@ -215,7 +224,7 @@ def test_filters_by_mouse_and_the_back_button(visit) -> None:
     assert visit.hash() == linked
     other = page.context.new_page()
     other.goto(visit.url + linked)
-    other.wait_for_selector(LOADED)
+    wait_until_shown(other, linked)
     assert "What colour" in other.locator("#question h1").inner_text()
     other.close()
 
@@ -276,6 +285,65 @@ def test_all_by_keyboard(visit) -> None:
     page.wait_for_function(f"document.querySelectorAll('details[open]').length !== {before}")
 
 
+def test_a_prompt_shows_its_wording_where_it_is_at_hand(browser, tmp_path) -> None:
+    from memsys.llm.prompts import Prompts
+
+    prompt = Prompts().get("eval.answering", "short")
+    case = Case(tmp_path)
+    named = [call(prompt=f"{prompt.id}@{prompt.hash}"), call(prompt="answering/short@000000000000")]
+    case.run("rag", [record(calls=named)], values=[{"f1": 1.0}])
+    out = tmp_path / "report.html"
+    build_report([case.results / "runs"], out, results=case.results)
+    here = Visit(browser, out)
+    here.open("#q=locomo/memgas/mill/0")
+    calls = here.page.locator(".calls")
+    assert calls.locator("button").count() == 1, "the other one has changed since"
+    calls.get_by_role("button", name=f"answering/short@{prompt.hash[:4]}").click()
+    wording = here.page.locator(".system-detail blockquote").inner_text()
+    assert wording.split() == prompt.text.split()
+    assert here.complaints == [] and here.requests == []
+    here.context.close()
+
+
+OLD = "Object.defineProperty(globalThis, 'DecompressionStream', { value: undefined });"
+
+
+def unreadable(browser: Any, path: Path, script: str = "") -> str:
+    """What the page of a report that cannot be read says, and nothing in the console."""
+    page = browser.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    if script:
+        page.add_init_script(script)
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready=unreadable]")
+    said = str(page.get_by_role("alert").inner_text())
+    page.close()
+    assert complaints == []
+    return said
+
+
+def test_an_old_browser_and_a_damaged_file_are_told_apart(browser, report, tmp_path) -> None:
+    assert "has no DecompressionStream" in unreadable(browser, report, OLD)
+    text = report.read_text("utf-8")
+    start = text.index('id="index">') + len('id="index">')
+    torn = tmp_path / "torn.html"
+    torn.write_text(text[: start + 40] + text[start + 80 :], encoding="utf-8")
+    assert "damaged or incomplete" in unreadable(browser, torn)
+
+
+def test_a_question_whose_details_are_damaged_says_so(browser, report, tmp_path) -> None:
+    text = report.read_text("utf-8")
+    start = text.index('id="part-0-0">') + len('id="part-0-0">')
+    torn = tmp_path / "torn.html"
+    torn.write_text(text[: start + 40] + text[start + 80 :], encoding="utf-8")
+    here = Visit(browser, torn)
+    here.open("#q=locomo/memgas/mill/0")
+    assert "damaged or incomplete" in here.page.locator("#question").inner_text()
+    here.context.close()
+
+
 def test_an_unknown_question_is_said_to_be_unknown(visit) -> None:
     visit.open("#q=locomo/memgas/mill/999")
     assert "no question locomo/memgas/mill/999" in visit.page.locator("#question").inner_text()
@@ -333,7 +401,9 @@ def processor_seconds(visit: Visit) -> float:
     return float(next(m["value"] for m in metrics if m["name"] == "ProcessTime"))
 
 
+@pytest.mark.slow
 def test_twenty_thousand_records_load_in_three_seconds_and_scroll(browser, large) -> None:
+    assert large.stat().st_size < 25e6
     start = time.monotonic()
     here = Visit(browser, large)
     waited = time.monotonic() - start
@@ -351,8 +421,8 @@ def test_twenty_thousand_records_load_in_three_seconds_and_scroll(browser, large
             performance.now() - start)), { once: true }); location.hash = change; }); }"""
     for change in ("view=questions&result=disagree", "view=questions&order=spread",
                    "view=questions&text=1234th"):  # fmt: skip
-        taken = min(here.page.evaluate(timed, f"{change}&at=0.{n}") for n in (4, 5, 6))
-        assert taken < 500, f"{change}: {taken:.0f} ms"
+        taken = min(here.page.evaluate(timed, f"{change}&at=0.{n}") for n in (3, 4, 5, 6, 7))
+        assert taken < 100, f"{change}: {taken:.0f} ms"
     here.expect_rows(1)
     assert here.complaints == [] and here.requests == []
     here.context.close()

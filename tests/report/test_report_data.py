@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.prices import Price, PriceList
+from eval.report.columns import by_field
 from eval.report.evidence import AROUND, WHOLE, Excerpts, read_conversations
-from eval.report.questions import Details, index_runs
+from eval.report.questions import PART, Details, index_runs
 from eval.report.reading import find_runs, load_run, load_runs, settings_of
 from eval.report.spending import error_kind, failures, latency, spending
 from eval.report.tables import read_tables
@@ -82,6 +83,13 @@ def test_runs_that_differ_in_nothing_shown_are_told_apart_by_fingerprint(case) -
     case.run("rag", [record()], run="aaaaaaaaaa")
     case.run("rag", [record()], run="bbbbbbbbbb")
     assert {run.label for run in loaded(case)} == {"rag (aaaaaaaa)", "rag (bbbbbbbb)"}
+
+
+def test_a_run_that_was_stopped_says_so_wherever_it_is_named(case) -> None:
+    manifest = case.run("rag", [record()]) / "manifest.json"
+    stopped = {**json.loads(manifest.read_text()), "finished": None}
+    manifest.write_text(json.dumps(stopped))
+    assert [run.label for run in loaded(case)] == ["rag – not finished"]
 
 
 def test_shards_are_read_together_and_each_question_once(case) -> None:
@@ -185,6 +193,34 @@ def test_every_gold_session_is_listed_however_low_it_ranks() -> None:
     assert ranked_sessions(record(ranked_sessions=None)) is None
 
 
+def test_fields_stand_together_and_only_ranks_that_skip_are_written() -> None:
+    order = [f"session_{i}" for i in range(2, 60)] + ["session_1"]
+    rows = ranked_sessions(record(ranked_sessions=order))
+    shown = {
+        "shown": [[1, "a", 0.5, 2], [2, "b", 0.25, None]],
+        "below": [[40, "c", 0, 1]],
+        "total": 50,
+    }
+    first = {"recalled": shown, "sessions": rows, "seconds": 1.5}
+    second = {"recalled": {**shown, "shown": []}, "sessions": None, "seconds": 2}
+    found = by_field(
+        {"7": {"turns": [], "runs": {"0": first, "3": second}}, "9": {"runs": {"3": second}}}
+    )
+    assert found["questions"] == {
+        "7": {"turns": [], "runs": {"0": 0, "3": 1}},
+        "9": {"runs": {"3": 2}},
+    }
+    assert found["records"]["seconds"] == [1.5, 2, 2]
+    assert found["records"]["recalled"][0] == [
+        ["a", "b"],
+        [0.5, 0.25],
+        [2, None],
+        [[40, "c", 0, 1]],
+        50,
+    ]
+    assert found["records"]["sessions"] == [[order[:SHOWN], [[59, "session_1"]]], None, None]
+
+
 def test_a_trace_names_units_wherever_they_stand() -> None:
     units = {name: Unit(name, "") for name in ("a", "b", "c")}
     trace = {"x": ["a", "no"], "y": [{"deep": {"z": "b"}}], "a": 1}
@@ -259,27 +295,43 @@ def test_text_comes_from_the_very_file_that_the_run_read(case) -> None:
     assert str(case.folder) not in reason, "a report may be passed on"
 
 
+def test_a_conversation_is_read_in_parts_of_a_few_questions(case) -> None:
+    case.run("rag", [record(i) for i in range(2 * PART + 1)])
+    case.run("other", [record(0, conversation="quay")])
+    runs = load_runs(find_runs([case.results / "runs"]))[0]
+    index, _ = index_runs(runs)
+    plain = index.plain()
+    details = Details(runs, index, Memories([]), text=False)
+    found = [dict(details.blocks(number)) for number in range(len(index.chunks))]
+    for place, (group, part) in enumerate(zip(plain["group"], plain["part"], strict=True)):
+        assert str(place) in found[group][f"part-{group}-{part}"]["questions"]
+    assert sorted(len(blocks) for blocks in found) == [2, 4], "each part, and what they share"
+
+
 def test_an_unknown_dataset_has_no_text_and_breaks_nothing(case) -> None:
     case.run("rag", [record(category="odd")], dataset="my_own_benchmark")
     runs = loaded(case)
     index, _ = index_runs(runs)
     assert index.categories == ["odd"]
-    chunk = Details(runs, index, Memories([]), text=True).chunk(0)
-    assert "not at hand" in chunk["reason"]
-    assert "around" not in chunk["questions"]["0"]
+    blocks = dict(Details(runs, index, Memories([]), text=True).blocks(0))
+    assert "not at hand" in blocks["chunk-0"]["reason"]
+    assert "around" not in blocks["part-0-0"]["questions"]["0"]
 
 
 def test_details_hold_evidence_memories_trace_and_calls(systems) -> None:
     runs = loaded(systems)
     index, _ = index_runs(runs)
     details = Details(runs, index, Memories([systems.results / "stores"]), text=True)
-    chunk = details.chunk(0)
-    found = chunk["questions"]["0"]
+    blocks = dict(details.blocks(0))
+    chunk, questions = blocks["chunk-0"], blocks["part-0-0"]["questions"]
+    found = questions["0"]
     assert found["around"] == [["session_1", [[2, 6]]]]
-    assert chunk["questions"]["1"]["missing"] == ["D9:9"]
+    assert questions["1"]["missing"] == ["D9:9"]
     pyramid = next(i for i, run in enumerate(runs) if run.method == "pyramid")
-    mine = found["runs"][str(pyramid)]
-    assert mine["recalled"]["shown"][0] == [1, "u1", 0.9, 2]
+    at = found["runs"][str(pyramid)]
+    mine = {name: values[at] for name, values in blocks["part-0-0"]["records"].items()}
+    assert mine["recalled"] == [["u1", "u2"], [0.9, 0.5], [2, 1], [], 2]
+    assert mine["sessions"] == [["session_2", "session_1"], []]
     assert mine["trace"]["path"][1] == {"level": 1, "keywords": ["mill"], "size": 3, "new": 3}
     unit = chunk["units"][mine["memory"]]["u1"]
     assert chunk["texts"][unit[0]] == "The key hangs behind the mill door."
@@ -352,7 +404,7 @@ def test_failures_are_told_by_kind_with_events_and_valid_replies(case) -> None:
 
 FIELDS = (
     "table,profile,block,system,measure,definition,value,low,high,n,failed,published,difference,"
-    "level,verdict,settings that differ,run,reason,mark,remark,new"
+    "level,verdict,settings that differ,run,reason,mark,remark,no interval,new"
 )
 
 
@@ -360,9 +412,9 @@ def test_tables_are_read_by_block_with_what_later_versions_add(tmp_path) -> None
     rows = [
         FIELDS,
         "t1,paper,B,MemGAS,f1,F1 (ours; n=3),12.5,10,15,3,1,11,1.5,exact,agrees,a: b; c,x/runs/ab,"
-        ",▲,,later",
-        't1,paper,B,RAG,f1,F1 (ours; n=3),,,,0,0,9,,,,,,not run yet,,,',
-        't1,paper,C,MemGAS,f1,F1 (ours; n=9),1,,,9,0,,,cut,,,,,,,',
+        ",▲,,,later",
+        't1,paper,B,RAG,f1,F1 (ours; n=3),,,,0,0,9,,,,,,not run yet,,,,',
+        't1,paper,C,MemGAS,f1,F1 (ours; n=9),1,,,9,0,,,cut,,,,,,,a single question,',
     ]  # fmt: skip
     (tmp_path / "t1-paper.csv").write_text("\n".join(rows) + "\n")
     (tmp_path / "statistics.csv").write_text("dataset,sessions\nLoCoMo,272\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from eval.config import ROOT
 from eval.report.build import build_report
 from eval.report.figures import read_figures
-from eval.report.page import ASSETS, SCRIPTS, json_block, page
+from eval.report.page import ASSETS, SCRIPTS, packed_block, page
 from memsys.errors import UserError
 
 from .conftest import CLOSING, PLANTED, record
@@ -55,13 +56,25 @@ def built(case, **options) -> str:
     return out.read_text(encoding="utf-8")
 
 
+def unpacked(text: str) -> dict[str, str]:
+    """The JSON of each of a page's blocks, by name."""
+    return {
+        str(attributes["id"]): gzip.decompress(base64.b64decode(inner)).decode("utf-8")
+        for tag, attributes, inner in Blocks(text).found
+        if tag == "script" and "id" in attributes
+    }
+
+
 @given(st.text() | st.sampled_from([PLANTED, CLOSING, "</SCRIPT >", "<!--<script>", "]]>"]))
-def test_no_text_can_leave_its_block_of_json(text) -> None:
-    block = json_block("index", {"text": text, text: [text]})
-    inner = block.removeprefix('<script type="application/json" id="index">')
+def test_no_text_can_leave_its_block(text) -> None:
+    block = packed_block("index", {"text": text, text: [text]})
+    inner = block.removeprefix('<script type="application/gzip" id="index">')
     inner = inner.removesuffix("</script>\n")
-    assert not set("<>&\u2028\u2029") & set(inner)
-    assert json.loads(inner) == json.loads(json.dumps({"text": text, text: [text]}))
+    assert re.fullmatch(r"[A-Za-z0-9+/=]+", inner)
+    assert json.loads(unpacked(block)["index"]) == json.loads(
+        json.dumps({"text": text, text: [text]})
+    )
+    assert packed_block("index", {"text": text, text: [text]}) == block, "no time is in it"
 
 
 def test_the_page_is_its_own_policy(systems) -> None:
@@ -92,12 +105,11 @@ def test_nothing_is_loaded_and_no_markup_comes_from_data(systems) -> None:
     assert {tag for tag, _ in blocks.tags} == allowed
     assert not any("src" in attributes or "href" in attributes for _, attributes in blocks.tags)
     kinds = [attributes.get("type") for tag, attributes, _ in blocks.found if tag == "script"]
-    assert kinds == ["application/json", "application/json", None]
+    assert kinds == ["application/gzip"] * 4 + [None]
 
 
 def test_what_was_planted_arrives_as_text(systems) -> None:
-    blocks = Blocks(built(systems))
-    by_id = {attributes.get("id"): text for _, attributes, text in blocks.found}
+    by_id = unpacked(built(systems))
     index, chunk = json.loads(by_id["index"]), json.loads(by_id["chunk-0"])
     assert index["questions"]["text"][1].endswith(CLOSING)
     assert any(PLANTED in (answer or "") for run in index["runs"] for answer in run["answer"])
@@ -137,8 +149,8 @@ def test_without_text_no_word_of_the_conversation_is_in_the_file(case) -> None:
     trace = {"filtered": quote, "rounds": [{"critical_memories": [quote]}], "seeds": ["u1"]}
     extra = {"note": quote}
     case.run("rag", [record(trace=trace, extra=extra)], builds=[unit], data=data)
-    assert quote in built(case)
-    text = built(case, text=False)
+    assert quote in "".join(unpacked(built(case)).values())
+    text = "".join(unpacked(built(case, text=False)).values())
     assert "hangs behind the mill" not in text
     assert "windmill" not in text
     assert "Where does the key hang?" in text
@@ -153,7 +165,8 @@ def _unit(name: str, text: str):
 
 
 def test_the_report_names_no_folder_of_this_machine(systems) -> None:
-    assert str(systems.folder) not in built(systems)
+    text = built(systems)
+    assert not any(str(systems.folder) in part for part in (text, *unpacked(text).values()))
 
 
 def test_figures_are_images_svg_first(tmp_path) -> None:
@@ -237,26 +250,28 @@ async def test_a_run_of_the_engine_is_read_whole(tmp_path) -> None:
     results = tmp_path / "results"
     made = build_report([results / "runs"], out, results=results)
     assert made.questions == len(finished.records)
-    blocks = Blocks(out.read_text(encoding="utf-8"))
-    by_id = {attributes.get("id"): text for _, attributes, text in blocks.found}
+    by_id = unpacked(out.read_text(encoding="utf-8"))
     index = json.loads(by_id["index"])
     (column,) = index["runs"]
     assert column["answer"] == [r["answer"] for r in finished.records]
     assert set(column["values"]) == {"f1_set", "recall_all@3"}
     assert column["spending"][0]["phase"] == "build"
     assert "sample" in column["data"]
-    shown = [q for name in by_id if name and name.startswith("chunk-")
-             for q in json.loads(by_id[name])["questions"].values()]  # fmt: skip
+    parts = [json.loads(by_id[name]) for name in by_id if name.startswith("part-")]
+    shown = [q for part in parts for q in part["questions"].values()]
     gold = [q for q in shown if q["turns"]]
     assert gold and all(q["around"] and not q["missing"] for q in gold), "the sample's own text"
-    detail = [d for q in shown for d in q["runs"].values()]
-    assert all(d["memory"] and d["recalled"]["shown"] and d["calls"] for d in detail)
-    assert any(row[3] for d in detail for row in d["recalled"]["shown"]), "hits are found"
+    records = [part["records"] for part in parts]
+    assert all(memory for part in records for memory in part["memory"])
+    assert all(units for part in records for units, *_ in part["recalled"])
+    assert all(calls for part in records for calls in part["calls"])
+    hits = [hit for part in records for _, _, of, *_ in part["recalled"] for hit in of]
+    assert any(hits), "hits are found"
 
 
-def test_a_page_without_chunks_is_a_page() -> None:
-    assert "".join(page("x & y", {}, [])).startswith("<!doctype html>")
-    assert "<title>x &amp; y</title>" in "".join(page("x & y", {}, []))
+def test_a_page_without_blocks_is_a_page() -> None:
+    assert "".join(page("x & y", {}, ())).startswith("<!doctype html>")
+    assert "<title>x &amp; y</title>" in "".join(page("x & y", {}, ()))
 
 
 def test_assets_are_where_the_page_looks() -> None:

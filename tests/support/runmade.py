@@ -88,6 +88,7 @@ def manifest(**changes: Any) -> dict[str, Any]:
         "configuration": {"prompts": {"dir": None}, "failed_as": "excluded"},
         "judging": None,
         "judge_fingerprint": changes.get("judge_fingerprint"),
+        "finished": "2024-01-01T01:00:00+00:00",
     }
 
 

@@ -23,7 +23,7 @@ function breakdownView() {
     "section",
     {},
     h("h1", {}, "By category"),
-    h("p", { class: "note" }, "Means ×100 with 95 % intervals clustered by conversation; runs on a cut are named as such and cannot be compared with runs on all questions."),
+    h("p", { class: "note" }, "Means ×100 with 95 % intervals clustered by conversation; runs on a cut are named as such and cannot be compared with runs on all questions. A mean without an interval says why when it is pointed at: one question, or no spread among them, tells nothing of others."),
     runGroups().map(([name, runs]) => categoryBlock(name, runs)),
   );
 }
@@ -48,16 +48,23 @@ function categoryTable(name, runs, measure) {
   const rows = having.map((run) => {
     const whole = run.measures.find((m) => m.name === measure);
     const cells = categories.map((c) => barCell((run.by_category[c] || {})[measure]));
-    return [rowHead(run.label, run.cut ? h("small", {}, `cut: ${run.cut}`) : null), barCell([whole.mean, whole.low, whole.high, whole.n]), ...cells];
+    return [rowHead(run.label, run.cut ? h("small", {}, `cut: ${run.cut}`) : null), barCell([whole.mean, whole.low, whole.high, whole.n, whole.low === null ? (whole.method || "").replace("none: ", "") : ""]), ...cells];
   });
-  return table(`${name}, ${measure}`, ["system", th("all", { class: "num" }), ...categories.map((c) => th(c, { class: "num" }))], rows, { class: "matrix" });
+  const definitions = new Map();
+  for (const run of having) {
+    const { title } = run.measures.find((m) => m.name === measure);
+    definitions.set(title, [...(definitions.get(title) || []), run.label]);
+  }
+  const said = [...definitions].map(([title, labels]) => h("li", {}, definitions.size > 1 ? h("b", {}, `${labels.join(", ")}: `) : null, title));
+  const shown = table(`${name}, ${measure}`, ["system", th("all", { class: "num" }), ...categories.map((c) => th(c, { class: "num" }))], rows, { class: "matrix" });
+  return h("div", {}, shown, h("ul", { class: "note" }, said));
 }
 
 function barCell(found) {
   if (!found || found[0] === null) return right(DASH);
-  const [mean, low, high, n] = found;
+  const [mean, low, high, n, why] = found;
   const interval = low === null || low === undefined ? null : h("small", {}, `${percent(low, 1)} – ${percent(high, 1)}`);
-  return h("td", { class: "num", title: `n = ${n}` }, h("span", { class: "ours" }, percent(mean)), bar(mean), interval, h("small", {}, `n = ${count(n)}`));
+  return h("td", { class: "num", title: `n = ${n}${why ? `; no interval: ${why}` : ""}` }, h("span", { class: "ours" }, percent(mean)), bar(mean), interval, h("small", {}, `n = ${count(n)}`));
 }
 
 function bar(share) {

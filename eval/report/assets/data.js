@@ -1,9 +1,26 @@
-// The report's data: the index is read at once, a conversation's details when they are needed.
+// The report's data: the index is unpacked at once, a question's details when it is opened.
 
-const INDEX = JSON.parse(document.getElementById("index").textContent);
+const TOO_OLD = "This report cannot be read in this browser, which has no DecompressionStream. Chrome or Edge 80, Firefox 113, Safari 16.4 and all later ones have it.";
+const DAMAGED = "This report's file is damaged or incomplete: copy it again, or build it again with make report.";
+
+/** The value of one of the page's blocks: JSON, gzipped, in base64. */
+async function unpacked(name) {
+  const letters = atob(document.getElementById(name).textContent);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+const INDEX = globalThis.DecompressionStream ? await unpacked("index").catch(() => null) : null;
+if (!INDEX) {
+  put(document.getElementById("app"), h("main", {}, h("h1", {}, "memsys report"), h("p", { class: "bad", role: "alert" }, globalThis.DecompressionStream ? DAMAGED : TOO_OLD)));
+  document.documentElement.dataset.ready = "unreadable";
+  return;
+}
 const Q = INDEX.questions;
 const RUNS = INDEX.runs;
-const CHUNKS_KEPT = 6;
+const BLOCKS_KEPT = 12;
 
 RUNS.forEach((run, number) => {
   run.number = number;
@@ -16,6 +33,7 @@ const QUESTION_AT = new Map(Q.id.map((id, at) => [id, at]));
 const dataOf = (at) => Q.groups[Q.group[at]][0];
 const protocolOf = (at) => Q.groups[Q.group[at]][1];
 const conversationOf = (at) => Q.groups[Q.group[at]][2];
+const MANY_PROTOCOLS = new Set(Q.groups.map((group) => group[1])).size > 1;
 const runById = (id) => RUNS.find((run) => run.run === id);
 
 /** What is searched: question, reference and all answers, in lower case; made on the first search. */
@@ -59,16 +77,35 @@ function standing(run, question, measure, threshold) {
   return value >= threshold ? "right" : "wrong";
 }
 
-const chunkCache = new Map();
+const blocks = new Map();
 
-/** The details of the conversation that a question belongs to. */
-function details(question) {
-  const number = Q.group[question];
-  let chunk = chunkCache.get(number);
-  if (!chunk) {
-    chunk = JSON.parse(document.getElementById(`chunk-${number}`).textContent);
-    if (chunkCache.size >= CHUNKS_KEPT) chunkCache.delete(chunkCache.keys().next().value);
-    chunkCache.set(number, chunk);
+/** A block's value, unpacked once while it is among the last few that were asked for. */
+function block(name) {
+  const found = blocks.get(name) || unpacked(name);
+  blocks.delete(name);
+  blocks.set(name, found);
+  if (blocks.size > BLOCKS_KEPT) blocks.delete(blocks.keys().next().value);
+  return found;
+}
+
+/** What a question's conversation shares, the question's own details, and the prompts' wording. */
+async function details(question) {
+  const group = Q.group[question];
+  const [chunk, part, prompts] = await Promise.all([block(`chunk-${group}`), block(`part-${group}-${Q.part[question]}`), block("prompts")]);
+  const found = part.questions[String(question)];
+  const runs = Object.entries(found.runs).map(([number, at]) => [number, recordAt(part.records, at, found)]);
+  return [chunk, { ...found, runs: Object.fromEntries(runs) }, prompts];
+}
+
+/** One record out of a block's fields. */
+function recordAt(records, at, question) {
+  const record = Object.fromEntries(Object.entries(records).map(([name, values]) => [name, values[at]]));
+  const [units, scores, hits, below, total] = record.recalled;
+  record.recalled = { shown: units.map((unit, i) => [i + 1, unit, scores[i], hits[i]]), below, total };
+  if (record.sessions) {
+    const [first, further] = record.sessions;
+    const gold = new Set(question.sessions);
+    record.sessions = [...first.map((session, i) => [i + 1, session]), ...further].map(([rank, session]) => [rank, session, gold.has(session)]);
   }
-  return chunk;
+  return record;
 }

@@ -29,7 +29,7 @@ function questionList(open) {
       "div",
       { class: at === current ? "row current" : "row", id: `row-${at}`, role: "option", "aria-selected": String(at === current), "aria-setsize": places.length, "aria-posinset": at + 1, onclick: () => choose(at, false) },
       h("span", { class: "row-text" }, Q.text[question]),
-      h("span", { class: "row-about" }, h("span", { class: "tag" }, Q.category[question] || "question"), h("span", { class: "muted" }, ` ${conversationOf(question)} `), h("span", { class: "marks" }, asked.map((run) => mark(run, question)))),
+      h("span", { class: "row-about" }, h("span", { class: "tag" }, Q.category[question] || "question"), h("span", { class: "muted" }, MANY_PROTOCOLS ? ` ${conversationOf(question)} · ${protocolOf(question)} ` : ` ${conversationOf(question)} `), h("span", { class: "marks" }, asked.map((run) => mark(run, question)))),
     );
     node.style.top = `${at * ROW}px`;
     return node;

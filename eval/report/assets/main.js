@@ -18,7 +18,7 @@ function questionsView() {
   let sieve = "";
   let places = [];
   let drawn = "";
-  const update = (route) => {
+  const update = async (route) => {
     const choice = choices(route);
     filters.update(choice);
     const key = JSON.stringify({ ...route, q: "", view: "" });
@@ -31,7 +31,7 @@ function questionsView() {
     const picture = `${at} ${route.system} ${choice.measure} ${route.at} ${route.hide}`;
     if (picture === drawn) return;
     drawn = picture;
-    if (at >= 0) drawQuestion(pane, at, choice, list.step);
+    if (at >= 0) await drawQuestion(pane, at, choice, list.step, () => drawn === picture);
     else put(pane, h("p", { class: "note empty" }, route.q ? `This report has no question ${route.q}.` : "Choose a question: ↑ ↓ move, Enter reads it, / searches."));
   };
   return { node, update, filters, list };
@@ -78,7 +78,8 @@ function start() {
   const skip = h("button", { type: "button", class: "skip", onclick: () => main.focus() }, "skip to content");
   fill(document.getElementById("app"), [skip, h("header", { class: "top" }, h("b", {}, "memsys"), h("nav", { "aria-label": "Views" }, tabs), themeSwitch()), main, footer()]);
   let shown = "";
-  const render = () => {
+  const render = async () => {
+    const place = location.hash;
     const route = readRoute();
     const view = viewOf(route.view);
     if (shown !== route.view) {
@@ -91,7 +92,8 @@ function start() {
         else tab.removeAttribute("aria-current");
       }
     }
-    view.update?.(route);
+    await view.update?.(route);
+    document.documentElement.dataset.shown = place;
   };
   window.addEventListener("hashchange", render);
   document.addEventListener("keydown", (event) => {
@@ -103,8 +105,7 @@ function start() {
     }
     viewOf("questions").filters.search.focus();
   });
-  render();
-  document.documentElement.dataset.ready = "yes";
+  return render().then(() => (document.documentElement.dataset.ready = "yes"));
 }
 
-start();
+await start();

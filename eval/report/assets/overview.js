@@ -21,7 +21,7 @@ function overviewView() {
       glance("tokens", count(tokens)),
     ),
     INDEX.tables.length
-      ? h("nav", { class: "jumps", "aria-label": "Tables" }, INDEX.tables.map((t) => h("button", { class: "link", type: "button", onclick: () => jumpTo(`table-${t.name}-${t.profile}`) }, tableTitle(t))))
+      ? h("nav", { class: "jumps", "aria-label": "Tables" }, INDEX.tables.map((t) => h("button", { class: "link", type: "button", onclick: () => jumpTo(`table-${t.name}-${t.profile}`) }, jumpTitle(t))))
       : h("p", { class: "note" }, "No table has been written yet: run make reproduce-table1, then build the report again."),
     INDEX.tables.map(paperTable),
     runsTable(),
@@ -42,11 +42,14 @@ function jumpTo(id) {
 const PAPERS = { memgas: "MemGAS", mgretrieval: "MGRetrieval", ours: "Ours" };
 const tableTitle = (t) => `${PAPERS[t.paper] || t.paper || t.name}${t.number ? ` Table ${t.number}` : t.paper === "ours" ? `: ${t.name}` : ""} (${t.profile})`;
 
+/** A table's title among the links: with its name where a number has several tables. */
+const jumpTitle = (t) => (INDEX.tables.filter((other) => tableTitle(other) === tableTitle(t)).length > 1 ? tableTitle(t).replace(" (", ` ${t.name} (`) : tableTitle(t));
+
 function paperTable(t) {
   return h(
     "article",
     { class: "paper" },
-    h("h2", { id: `table-${t.name}-${t.profile}`, tabindex: -1 }, t.title, " ", h("span", { class: "tag" }, tableTitle(t))),
+    h("h2", { id: `table-${t.name}-${t.profile}`, tabindex: -1 }, t.title, " ", h("span", { class: "tag" }, t.title.startsWith(tableTitle(t).split(" (")[0]) ? t.profile : tableTitle(t))),
     t.blocks.map((block) => tableBlock(t, block)),
     t.notes.length ? h("ul", { class: "note" }, t.notes.map((note) => h("li", {}, note))) : null,
   );
@@ -76,17 +79,30 @@ function tableBlock(t, block) {
       h(
         "ul",
         {},
-        block.rows.map((row) => {
-          const rest = row.differ.filter((d) => !everywhere.includes(d));
-          const reasons = [...new Set(row.cells.filter((c) => c && c.reason).map((c) => c.reason))];
-          const remarks = [...new Set(row.cells.filter((c) => c && c.more && c.more.remark).map((c) => c.more.remark))];
-          const said = [...rest, ...reasons, ...remarks];
-          return said.length ? h("li", {}, `${row.system}: ${said.join("; ")}`) : null;
-        }),
+        rowRemarks(block, everywhere).map((said) => h("li", {}, said)),
       ),
+      withoutInterval(block).map((said) => h("p", {}, said)),
       fold("What the columns mean", () => h("ul", {}, block.columns.map((c) => h("li", {}, h("b", {}, c.heading), ` ${c.definition}`)))),
     ),
   );
+}
+
+/** What holds of single rows: each thing once, with the rows that it is about. */
+function rowRemarks(block, everywhere) {
+  const found = new Map();
+  for (const row of block.rows) {
+    const cells = row.cells.filter(Boolean);
+    const said = [...row.differ.filter((d) => !everywhere.includes(d)), ...cells.map((c) => c.reason), ...cells.map((c) => c.more?.remark)];
+    for (const one of new Set(said.filter(Boolean))) found.set(one, [...(found.get(one) || []), row.system]);
+  }
+  return [...found].map(([said, rows]) => (rows.length === block.rows.length && rows.length > 1 ? `Every row: ${said}` : `${rows.join(", ")}: ${said}`));
+}
+
+/** Why cells have no interval: one sentence a reason, with the columns that it is about. */
+function withoutInterval(block) {
+  const found = new Map();
+  for (const row of block.rows) row.cells.forEach((c, i) => c?.no_interval && found.set(c.no_interval, (found.get(c.no_interval) || new Set()).add(block.columns[i].heading)));
+  return [...found].map(([why, headings]) => `No interval: ${why} (${[...headings].join(", ")}).`);
 }
 
 function systemHead(row) {
@@ -120,7 +136,7 @@ function matrixCell(cell, row) {
   if (!cell) return right(DASH);
   const interval = cell.low === null ? null : h("small", {}, `${fixed(cell.low)} – ${fixed(cell.high)}`);
   const published = cell.published === null ? null : h("small", { class: "published" }, `paper ${fixed(cell.published)} `, h("i", {}, signed(cell.difference)));
-  const said = [cell.level && `level: ${cell.level}`, row.differ.length && `differs: ${row.differ.join("; ")}`, cell.reason, ...Object.entries(cell.more || {}).map(([k, v]) => `${k}: ${v}`)].filter(Boolean).join("\n");
+  const said = [cell.level && `level: ${cell.level}`, row.differ.length && `differs: ${row.differ.join("; ")}`, cell.reason, cell.no_interval && `no interval: ${cell.no_interval}`, ...Object.entries(cell.more || {}).map(([k, v]) => `${k}: ${v}`)].filter(Boolean).join("\n");
   return h("td", { class: "num", title: said || null }, h("span", { class: "ours" }, fixed(cell.value)), comparisonMark(cell), verdictMark(cell), interval, published);
 }
 

@@ -6,11 +6,17 @@ function questionPane(step) {
   return h("article", { class: "question", id: "question", tabindex: -1, "aria-label": "Question", data: {} });
 }
 
-function drawQuestion(pane, at, choice, step) {
-  const chunk = details(at);
-  const found = chunk.questions[String(at)];
+/** Draw a question once its details are unpacked, unless `current()` says that another is wanted. */
+async function drawQuestion(pane, at, choice, step, current) {
+  const [chunk, found, prompts] = await details(at).catch(() => []);
+  if (!current()) return;
+  if (!found) {
+    put(pane, h("p", { class: "bad empty", role: "alert" }, DAMAGED));
+    return;
+  }
   const all = RUNS.filter((run) => run.row[at] >= 0);
-  const runs = all.filter((run) => run === choice.chosen || !choice.hidden.has(run.run)).sort((a, b) => (b === choice.chosen) - (a === choice.chosen));
+  const place = (run) => (run === choice.chosen ? 0 : (valueAt(run, at, choice.measure) ?? null) !== null ? 1 : 2);
+  const runs = all.filter((run) => run === choice.chosen || !choice.hidden.has(run.run)).sort((a, b) => place(a) - place(b));
   put(
     pane,
     h(
@@ -18,11 +24,11 @@ function drawQuestion(pane, at, choice, step) {
       {},
       h("p", { class: "muted crumbs" }, `${dataOf(at)} · ${protocolOf(at)} · ${conversationOf(at)} · `, h("a", { href: address({ ...PLACES, view: "questions", q: Q.id[at] }) }, "link to this question")),
       h("h1", {}, Q.text[at]),
-      h("p", {}, Q.category[at] ? h("span", { class: "tag" }, Q.category[at]) : null, (found.flags || []).map((flag) => h("span", { class: "tag" }, flag)), h("span", { class: "steppers" }, h("button", { type: "button", onclick: () => step(-1) }, "previous"), " ", h("button", { type: "button", onclick: () => step(1) }, "next"))),
+      h("p", {}, Q.category[at] ? h("span", { class: "tag" }, Q.category[at]) : null, (found.flags || []).map((flag) => h("span", { class: "tag" }, flag)), h("span", { class: "to" }, [["evidence", "evidence"], ["systems", "how each system got there"]].map(([id, said]) => h("button", { type: "button", class: "link", onclick: () => jumpTo(id) }, said))), h("span", { class: "steppers" }, h("button", { type: "button", onclick: () => step(-1) }, "previous"), " ", h("button", { type: "button", onclick: () => step(1) }, "next"))),
     ),
-    h("section", {}, h("h2", {}, "Answers"), answersTable(at, runs, choice), found.extra ? fold("More from the benchmark", () => h("dl", { class: "trace-rest" }, Object.entries(found.extra).map(([k, v]) => h("div", {}, h("dt", {}, words(k)), h("dd", {}, v))))) : null),
-    h("section", {}, h("h2", {}, "Evidence in place"), evidence(chunk, found)),
-    h("section", {}, h("h2", {}, "How each system got there"), runs.map((run) => systemFold(run, chunk, found.runs[String(run.number)], at, choice, run === runs[0])), runs.length < all.length ? h("p", { class: "note" }, `${plural(all.length - runs.length, "system")} not compared: see the filters.`) : null),
+    h("section", {}, h("h2", { id: "answers", tabindex: -1 }, "Answers"), answersTable(at, runs, choice), found.extra ? fold("More from the benchmark", () => h("dl", { class: "trace-rest" }, Object.entries(found.extra).map(([k, v]) => h("div", {}, h("dt", {}, words(k)), h("dd", {}, v))))) : null),
+    h("section", {}, h("h2", { id: "evidence", tabindex: -1 }, "Evidence in place"), evidence(chunk, found)),
+    h("section", {}, h("h2", { id: "systems", tabindex: -1 }, "How each system got there"), runs.map((run) => systemFold(run, { ...chunk, prompts }, found.runs[String(run.number)], at, choice, run === runs[0])), runs.length < all.length ? h("p", { class: "note" }, `${plural(all.length - runs.length, "system")} not compared: see the filters.`) : null),
   );
   pane.parentElement.scrollTop = 0;
 }
@@ -118,7 +124,7 @@ function systemDetail(run, chunk, found) {
     found.judged.length ? [h("h4", {}, "Judged"), found.judged.map(verdict)] : null,
     h("h4", {}, "Chat calls"),
     callsTable(found, chunk),
-    Object.keys(found.counts).length ? h("p", {}, Object.entries(found.counts).map(([name, n]) => h("span", { class: "chip" }, `${name} `, h("b", {}, count(n))))) : null,
+    Object.keys(found.counts).length ? h("p", {}, h("span", { class: "muted" }, "Counted: "), Object.entries(found.counts).map(([name, n]) => h("span", { class: "chip" }, `${name} `, h("b", {}, count(n))))) : null,
   );
 }
 
@@ -144,11 +150,12 @@ function unitChip(id, units, chunk, prefix) {
 function recalledList(found, units, chunk) {
   const { shown, below, total } = found.recalled;
   if (!total) return h("p", { class: "note" }, "This system lists no memories: see its trace.");
+  const hits = [...shown, ...below].some((row) => row[3]);
   const item = ([rank, id, score, hit]) => {
     const unit = units[id];
     const text = unitText(id, units, chunk);
     const where = unit && unit[1].length ? `${unit[1].join(", ")}${unit[2] > unit[1].length ? ` and ${unit[2] - unit[1].length} more` : ""}` : "";
-    const head = [h("span", { class: "rank" }, `${rank}.`), h("code", {}, id), hit ? h("span", { class: `tag hit${hit}` }, HITS[hit]) : null, h("span", { class: "muted" }, where === id ? "" : where), h("span", { class: "score" }, typeof score === "number" ? String(score) : DASH)];
+    const head = [h("span", { class: "rank" }, `${rank}.`), hits ? h("span", { class: "hit-cell" }, hit ? h("span", { class: `tag hit${hit}` }, HITS[hit]) : null) : null, h("code", {}, id), h("span", { class: "muted" }, where === id ? "" : where), h("span", { class: "score" }, typeof score === "number" ? String(score) : DASH)];
     return h("li", { class: hit ? `unit hit${hit}` : "unit" }, text === null ? h("div", { class: "unit-head" }, head) : fold(h("span", { class: "unit-head" }, head, h("span", { class: "peek" }, text)), () => h("p", { class: "unit-text" }, text), { class: "unit-fold" }));
   };
   const rest = total - shown.length - below.length;
@@ -173,11 +180,32 @@ function verdict(judged) {
 function callsTable(found, chunk) {
   if (!found.calls.length) return h("p", { class: "note" }, "None: nothing was asked of a chat model for this question.");
   const num = (name) => th(name, { class: "num" });
+  const wording = h("div", {});
   const rows = found.calls.map(([phase, role, model, prompt, into, out, stored, time, valid]) => [
-    left(chunk.names[phase]), left(chunk.names[role]), left(h("code", {}, chunk.names[prompt])), left(chunk.names[model]),
+    left(chunk.names[phase]), left(chunk.names[role]), left(promptName(chunk.names[prompt], chunk.prompts, wording)), left(chunk.names[model]),
     right(count(into)), right(count(out)), right(seconds(time)),
     left(stored ? h("span", { class: "tag" }, "stored") : h("span", { class: "tag paid" }, "made")),
     left(valid === null ? DASH : valid ? "valid" : h("b", { class: "bad" }, "invalid")),
   ]);
-  return table("Chat calls", ["phase", "role", "prompt", "model", num("tokens in"), num("tokens out"), num("time"), "reply", "JSON"], rows);
+  return h(
+    "div",
+    {},
+    table("Chat calls", ["phase", "role", "prompt", "model", num("tokens in"), num("tokens out"), num("time"), "reply", "JSON"], rows, { class: "calls" }),
+    wording,
+    h("p", { class: "note" }, "made: asked of the model in this run; stored: taken from the reply store, with the time that it took when it was made. JSON: whether a reply that had to follow a schema did."),
+  );
+}
+
+/** A prompt's name without most of its hash; a button where its wording is at hand. */
+function promptName(name, prompts, place) {
+  const short = name.replace(/(@[0-9a-f]{4})[0-9a-f]+$/, "$1");
+  if (!(name in prompts)) return h("code", { title: `${name}: its wording is not at hand` }, short);
+  const button = h("button", { type: "button", class: "link", title: `show the wording of ${name}`, "aria-expanded": "false" }, h("code", {}, short));
+  button.addEventListener("click", () => {
+    const open = button.getAttribute("aria-expanded") === "true";
+    place.parentElement.querySelectorAll("button[aria-expanded]").forEach((other) => other.setAttribute("aria-expanded", "false"));
+    button.setAttribute("aria-expanded", String(!open));
+    put(place, open ? null : h("section", {}, h("h5", {}, name, h("small", {}, " the template: ${…} stands for what was filled in")), h("blockquote", {}, prompts[name])));
+  });
+  return button;
 }

@@ -57,7 +57,7 @@ traceView(
       {},
       "query_keywords" in t ? h("p", {}, "Question keywords, by rank: ", t.query_keywords.map((k) => h("span", { class: "chip" }, k)), t.keywords_fallback ? h("b", { class: "bad" }, " fallback") : null, "vocabulary" in t ? h("small", {}, ` chosen from ${count(t.vocabulary_shown ?? t.vocabulary)} of ${count(t.vocabulary)} known keywords`) : null) : null,
       h("div", { class: "pyramid" }, levels.map((level) => h("div", { class: "pyramid-level" }, h("span", { class: "muted" }, plural(level, "keyword")), h("ul", {}, t.path.filter((g) => g.level === level).map(group))))),
-      h("p", { class: "note" }, "memories that hold all keywords · +new on this path; groups that were read carry their round"),
+      h("p", { class: "note" }, "Beside a group: how many memories hold all its keywords, and how many of them no earlier group held. A group that was read carries its round; a dashed one had nothing new."),
     );
   },
 );
@@ -100,7 +100,7 @@ traceView(
       h(
         "li",
         {},
-        h("p", {}, h("b", {}, `Step ${i + 1}`), h("span", { class: `tag route-${s.action}` }, s.action), s.decision && s.decision !== s.action ? h("small", {}, ` forced: the model chose ${s.decision}`) : null, "evidence" in s ? h("small", {}, ` ${plural(s.evidence, "piece")} of evidence`) : null),
+        h("p", {}, h("b", {}, `Step ${i + 1}`), h("span", { class: `tag route-${s.action}` }, s.action), s.decision && s.decision !== s.action ? h("small", {}, ` forced: the model chose ${s.decision}`) : null, "evidence" in s ? h("small", {}, `${s.decision && s.decision !== s.action ? " ·" : ""} ${plural(s.evidence, "piece")} of evidence`) : null),
         s.reasoning ? h("p", {}, s.reasoning) : null,
         s.gaps ? h("p", {}, h("span", { class: "muted" }, "still open: "), s.gaps) : null,
       ),
@@ -126,6 +126,17 @@ traceView(
   (t, context) => {
     const layers = [...new Set(t.layers)].sort((a, b) => b - a);
     return h("div", { class: "pyramid" }, layers.map((layer) => h("div", { class: "pyramid-level" }, h("span", { class: "muted" }, layer ? `layer ${layer}` : "leaves"), h("div", {}, t.layers.map((l, i) => (l === layer ? context.chip(context.recalled[i], `${i + 1}. `) : null))))));
+  },
+);
+
+traceView(
+  "Weights by granularity",
+  (t) => (isObject(t.weights) && isObject(t.entropies) && Object.keys(t.weights).length && Object.keys(t.weights).every((k) => typeof t.weights[k] === "number" && typeof t.entropies[k] === "number") ? ["weights", "entropies"] : null),
+  (t) => {
+    const most = Math.max(1e-12, ...Object.values(t.weights));
+    const num = (name) => th(name, { class: "num" });
+    const rows = Object.keys(t.weights).map((name) => [rowHead(name), right(fixed(t.entropies[name], 4)), right(fixed(t.weights[name], 4)), left(bar(t.weights[name] / most))]);
+    return h("div", {}, table("Weights by granularity", ["", num("entropy"), num("weight"), ""], rows), h("p", { class: "note" }, "The lower a granularity's entropy, the more surely it singles out a memory, and the more it weighs."));
   },
 );
 

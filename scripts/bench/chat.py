@@ -4,7 +4,12 @@
 
 Prints load time, tokens a second (prompt reading and writing, alone and in batches), the ratio to
 transformers' own `generate` called prompt by prompt under the same grammar, and the share of
-replies that are valid for their schema.
+replies that are valid for their schema. The answering prompts are the harness's own templates with
+invented memories, in the three ways in which calls of one conversation resemble each other: FULL
+asks every question of the same history, RAG shows each question other memories behind the same
+examples, MGRetrieval's rounds have longer examples and fewer new memories. Their bar is for the
+three together. Prompts with nothing in common are read at the speed of this machine's matrix
+products, whoever reads them: a row says what would be left if these alone took time.
 """
 
 from __future__ import annotations
@@ -23,10 +28,12 @@ import torch
 from rows import Row, finish, row
 
 from memsys.llm import loading, weights
-from memsys.llm.chat import Message, Reply, Request
+from memsys.llm.chat import Message, Request
 from memsys.llm.decoding import Decoder, Task
 from memsys.llm.inprocess import TransformersModel
+from memsys.llm.prompts import Prompts
 from memsys.llm.schemas import tighten
+from memsys.mgretrieval.rounds import Draft
 
 PEOPLE = ["Ben", "Ruth", "Omar", "Lea", "Kim", "Ivan", "Sue", "Max"]
 DEEDS = [
@@ -42,11 +49,7 @@ KEYWORDS = {
     "properties": {"keywords": {"type": "array", "items": {"type": "string"}}},
     "required": ["keywords"],
 }
-ANSWER = {
-    "type": "object",
-    "properties": {"answer": {"type": "string"}},
-    "required": ["answer"],
-}
+CAP = 56  # tokens of a reply, as `configs/llm/smollm2.yaml` has it
 
 
 def lines(count: int, dice: random.Random) -> str:
@@ -68,27 +71,44 @@ def short(seed: int) -> Request:
     return Request(messages, 64, schema=KEYWORDS)
 
 
-def long(seed: int) -> Request:
-    """An answering call: about 1,200 tokens of memories of its own, then the question."""
+def alone(seed: int) -> Request:
+    """About 1,200 tokens of memories, then the question: nothing in common with another call."""
     dice = random.Random(seed)
     context = lines(72, dice)
     messages = (
-        Message("system", "Answer the question from the memories. Reply with one JSON object."),
-        Message("user", f"{context}\n\nQuestion: What did {dice.choice(PEOPLE)} do?"),
+        Message("user", f"{context}\n\nFrom these memories: what did {dice.choice(PEOPLE)} do?"),
     )
-    return Request(messages, 48, schema=ANSWER)
+    return Request(messages, CAP)
 
 
 def full(seed: int) -> Request:
-    """An answering call over one history that all questions share."""
-    context = lines(72, random.Random(0))
-    messages = (
-        Message("system", "Answer the question from the history. Reply with one JSON object."),
-        Message(
-            "user", f"{context}\n\nQuestion: What did {PEOPLE[seed % 8]} {DEEDS[seed % 6][:9]}?"
-        ),
+    """FULL's answering call: one history of about 1,200 tokens, another question each time."""
+    return answering(lines(72, random.Random(0)), seed)
+
+
+def retrieved(seed: int) -> Request:
+    """RAG's answering call: about 670 tokens of memories retrieved for this question."""
+    return answering(lines(40, random.Random(seed)), seed)
+
+
+def answering(context: str, seed: int) -> Request:
+    """The harness's own answering prompt, whose worked examples every call shares."""
+    question = f"What did {PEOPLE[seed % 8]} say about {DEEDS[seed % 6].split()[-1]}?"
+    prompt = Prompts().get("eval.answering", "short")
+    return Request(prompt.render(context=context, question_date="", question=question), CAP)
+
+
+def reflective(seed: int) -> Request:
+    """MGRetrieval's call of one round: shared examples, then about 170 tokens of new memories."""
+    dice = random.Random(seed)
+    prompt = Prompts().get("memsys.mgretrieval", "round")
+    messages = prompt.render(
+        memories=lines(10, dice),
+        critical="(none)",
+        previous="(none)",
+        question=f"What did {dice.choice(PEOPLE)} do?",
     )
-    return Request(messages, 48, schema=ANSWER)
+    return Request(messages, CAP, schema=Draft.model_json_schema())
 
 
 def speeds(dtype: str, threads: int) -> Iterator[tuple[str, float, str]]:
@@ -114,6 +134,10 @@ def speeds(dtype: str, threads: int) -> Iterator[tuple[str, float, str]]:
         size = f"{count} prompts of {length} tokens"
         yield f"{size}, read", count * length / reading, "tokens/s"
         yield f"{size}, written", written / writing, "tokens/s"
+    least = products(loaded.model, 512)
+    operations = 2 * 512 * sum(p.numel() for p in loaded.model.model.layers.parameters())
+    yield "matrix products alone, 512 tokens", operations / least / 1e9, "GFLOP/s"
+    yield "512 tokens, read, if only these took time", 512 / least, "tokens/s"
 
 
 def generate(chat: TransformersModel, request: Request) -> str:
@@ -123,64 +147,104 @@ def generate(chat: TransformersModel, request: Request) -> str:
     assert chat._decoder is not None
     model, compiler = REFERENCE["model"], chat._grammars._compiler
     ids = torch.tensor([chat._prompt(request.messages)])
-    schema = json.dumps(tighten(request.schema or {}, request.max_tokens))
-    grammar = compiler.compile_json_schema(schema, any_whitespace=False)
+    processors = []
+    if request.schema is not None:
+        schema = json.dumps(tighten(request.schema, request.max_tokens))
+        grammar = compiler.compile_json_schema(schema, any_whitespace=False)
+        processors = [xgrammar.contrib.hf.LogitsProcessor(grammar)]
     out = model.generate(
         ids,
         attention_mask=torch.ones_like(ids),
         max_new_tokens=request.max_tokens,
         do_sample=False,
-        logits_processor=[xgrammar.contrib.hf.LogitsProcessor(grammar)],
+        eos_token_id=sorted(chat._decoder._stops),
+        logits_processor=processors,
     )
     text: str = chat._tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True)
     return text
 
 
 REFERENCE: dict[str, Any] = {}
-CASES: dict[str, tuple[str, Callable[[int], Request], int]] = {
+MIXED = ("full", "retrieved", "reflective")
+CASES: dict[str, tuple[str, Callable[[int], Request], float | None]] = {
     "short": ("short replies", short, 4),
-    "long": ("long prompts", long, 2),
-    "shared": ("shared history", full, 2),
+    "full": ("answering, one history for all questions (FULL)", full, None),
+    "retrieved": ("answering, memories of each question's own (RAG)", retrieved, None),
+    "reflective": ("answering, one round of reflection (MGRetrieval)", reflective, None),
+    "alone": ("long prompts that share nothing, 1,200 tokens", alone, None),
 }
 
 
 async def compare(
     chat: TransformersModel, make: Callable[[int], Request], count: int, repeats: int
-) -> tuple[list[float], list[Reply]]:
-    """Time `count` calls batched and one by one; returns both medians and all replies."""
+) -> tuple[list[float], list[tuple[str, str]]]:
+    """Time `count` calls batched and one by one; returns both medians and all pairs of replies."""
     batched, single, replies = [], [], []
     for k in range(repeats):
         wanted = [make(1000 * k + i) for i in range(count)]
         began = time.perf_counter()
-        replies += await asyncio.gather(*(chat.complete(request) for request in wanted))
+        ours = await asyncio.gather(*(chat.complete(request) for request in wanted))
         batched.append(time.perf_counter() - began)
         began = time.perf_counter()
         with torch.inference_mode():
-            for request in wanted:
-                generate(chat, request)
+            theirs = [generate(chat, request) for request in wanted]
         single.append(time.perf_counter() - began)
+        replies += [(a.text, b.strip()) for a, b in zip(ours, theirs, strict=True)]
     return [statistics.median(batched), statistics.median(single)], replies
 
 
 async def ratios(cases: Sequence[str], replies: int, repeats: int) -> list[Row]:
-    """Return a row a case, and one for how many replies were valid."""
+    """Return a row a case, their mix, and how many replies were valid and the reference's own."""
     chat = TransformersModel(device="cpu")
     await chat.check()
     assert chat._decoder is not None
     REFERENCE["model"] = _plain(chat)
-    rows, valid, total = [], 0, 0
+    rows, mixed, mixed_theirs = list[Row](), 0.0, 0.0
+    valid, free = list[bool](), list[bool]()
     for case in cases:
         name, make, bar = CASES[case]
         (ours, theirs), given = await compare(chat, make, replies, repeats)
         rows.append(row(f"{name}, {replies} calls, beside one at a time", ours, theirs, "s", bar,
                         more=False))  # fmt: skip
-        total += len(given)
-        valid += sum(_valid(reply.text, make(0).schema) for reply in given)
-    rows.append(
-        row(f"share of {total} replies valid for their schema", valid / total, None, "", 0.99)
-    )
+        if case in MIXED:
+            mixed, mixed_theirs = mixed + ours, mixed_theirs + theirs
+        schema = make(0).schema
+        if schema is None:
+            free += [a == b for a, b in given]
+        else:
+            valid += [_valid(a, schema) for a, _ in given]
+        if case == "alone":
+            length = len(chat._prompt(make(0).messages))
+            least = replies * products(chat._decoder._model, length)
+            rows.append(row("the same, if only its matrix products took time", least, theirs, "s",
+                            None, more=False))  # fmt: skip
+    if mixed:
+        name = f"answering prompts, {len(MIXED)} kinds in equal parts"
+        rows.append(row(name, mixed, mixed_theirs, "s", 2, more=False))
+    name = f"share of {len(valid)} replies valid for their schema"
+    rows.append(row(name, statistics.mean(valid), None, "", 0.99))
+    name = f"share of {len(free)} replies without a schema equal to the reference's"
+    rows.append(row(name, statistics.mean(free), None, "", 0.95))
     await chat.close()
     return rows
+
+
+def products(model: Any, tokens: int, repeats: int = 5) -> float:
+    """Return the seconds that the layers' matrix products of one prompt take, and nothing else.
+
+    Attention's own products are left out, so that this is less than any reading can take.
+    """
+    seconds = 0.0
+    with torch.inference_mode():
+        for linear in (m for m in model.model.layers[0].modules() if hasattr(m, "in_features")):
+            given = torch.randn(tokens, linear.in_features, dtype=model.dtype)
+            times = []
+            for _ in range(repeats):
+                began = time.perf_counter()
+                linear(given)
+                times.append(time.perf_counter() - began)
+            seconds += statistics.median(times)
+    return seconds * len(model.model.layers)
 
 
 def formats(dtypes: Sequence[str]) -> list[Row]:

@@ -124,7 +124,7 @@ def test_vectors_that_are_stored_as_float16_are_the_same_with_and_without_a_stor
 
 def test_batches_are_found_by_themselves():
     batches = Batches()
-    assert [batches.rows(width, "cpu") for width in (8, 512, 16_384)] == [64, 16, 1]
+    assert [batches.rows(width, "cpu") for width in (8, 512, 16_384)] == [32, 8, 1]
     assert [batches.rows(width, "cuda") for width in (8, 512, 65_536)] == [4096, 64, 1]
     assert batches.halve(64, 512)
     assert [batches.rows(width, "cuda") for width in (8, 512, 1024)] == [2048, 32, 16]

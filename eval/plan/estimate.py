@@ -17,6 +17,7 @@ from eval.plan.dryrun import (
     Sum,
     dry_run,
     extent,
+    size_of,
 )
 from eval.plan.replies import LEANS, Lean, Manners
 from eval.prices import PriceList
@@ -46,6 +47,10 @@ class Range:
         low, high = min(values) * (1 - wider), max(values) * (1 + wider)
         return cls(low, values[LEANS.index("even")], high)
 
+    def wider(self, below: float, above: float) -> Range:
+        """Return the range with its ends further out by these shares."""
+        return Range(self.low * (1 - below), self.expected, self.high * (1 + above))
+
     def plain(self, digits: int = 0) -> list[float]:
         """Return low, expected and high."""
         found = [round(v, digits) for v in (self.low, self.expected, self.high)]
@@ -71,6 +76,8 @@ class RunPlan:
     extent: Extent = field(default_factory=Extent)
     sampled_questions: bool = False
     rates: Mapping[str, Limits] = field(default_factory=dict)
+    build_wider: tuple[float, float] = (0.0, 0.0)
+    recall_wider: tuple[float, float] = (0.0, 0.0)
     problem: str | None = None
 
     @property
@@ -89,7 +96,12 @@ class RunPlan:
         found = [getattr(o.places.get(place, Sum()), what) for o in self.outcomes]
         # how many questions there are is known: only their tokens are scaled up
         known = what.endswith("calls") and place[0] != "build"
-        return Range.of(found, self.sampled and not known)
+        planned = Range.of(found, self.sampled and not known)
+        if place[0] == "build":
+            return planned.wider(*self.build_wider)
+        if place[0] == "question" and what.endswith("_in"):
+            return planned.wider(*self.recall_wider)
+        return planned
 
     def total(self, what: str) -> Range:
         """Return one figure over all phases and roles."""
@@ -112,7 +124,8 @@ class RunPlan:
                 if usd is None:
                     return None
                 totals[i] += usd
-        return Range.of(totals or [0.0, 0.0, 0.0], self.sampled)
+        planned = Range.of(totals or [0.0, 0.0, 0.0], self.sampled)
+        return planned.wider(*self.build_wider).wider(*self.recall_wider)
 
     def embedded(self) -> Embedded:
         """Return what is to be embedded, in the expected case."""
@@ -189,8 +202,24 @@ class Planner:
                 plan.rates = _rates(config)
             light = PlannedSpec.of(_lightened(config, self._manners.light), resources, ROOT)
             assert isinstance(light, PlannedSpec)
+            resources.own_vectors = self._embeds(plan.extent)
             outcomes[lean] = await dry_run(spec, light, plan.extent, self._questions)
+            if "encoder" in light.needs:
+                self._widen(plan, config, own=resources.own_vectors and resources.had_own_vectors)
         plan.outcomes = [outcomes[lean] for lean in LEANS]
+
+    def _embeds(self, part: Extent) -> bool:
+        """Whether a dry run is short enough to embed with the encoder itself."""
+        vectors = self._manners.vectors
+        return vectors is not None and sum(map(size_of, part.chosen)) <= 4 * vectors.most_tokens
+
+    def _widen(self, plan: RunPlan, config: RunConfig, *, own: bool) -> None:
+        vectors = self._manners.vectors
+        if vectors is None:
+            return
+        plan.recall_wider = (0.0, 0.0) if own else vectors.recall
+        if _has(config, vectors.clustering):
+            plan.build_wider = vectors.own_clusters if own else vectors.clusters
 
 
 def _folder(spec: PlannedSpec) -> str | None:
@@ -208,12 +237,17 @@ def _rates(config: RunConfig) -> dict[str, Limits]:
     return found
 
 
+def _has(config: RunConfig, setting: str) -> bool:
+    section, _, name = setting.partition(".")
+    return name in (config.values["method"].get(section) or {})
+
+
 def _lightened(config: RunConfig, light: Mapping[str, Any]) -> RunConfig:
     """Return the configuration with the settings that need no model, where the method has them."""
     method: dict[str, Any] = {**config.values["method"]}
     for key, value in light.items():
         section, _, name = key.partition(".")
-        if name in (method.get(section) or {}):
+        if _has(config, key):
             method[section] = {**method[section], name: value}
     return RunConfig({**config.values, "method": method}, config.choices)
 

@@ -13,10 +13,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from eval.plan.replies import Writer
+from memsys.concurrency import compute
+from memsys.encoders.local import unit
 from memsys.encoders.protocol import Kind, Vectors
 from memsys.encoders.service import SplittingModel
 from memsys.errors import MemsysError
@@ -30,6 +33,8 @@ R = TypeVar("R")
 
 _prompt: ContextVar[str] = ContextVar("memsys_planned_prompt", default="")
 _PIECES = re.compile(r"\w+|[^\w\s]")
+_MODEL_MADE: WeakKeyDictionary[SplittingModel, dict[bytes, Vectors]] = WeakKeyDictionary()
+_SLICE = 512  # texts embedded at a time
 _OWN = 6.0  # how much of a text's vector is its own; a word of 8 letters weighs 1
 _WINDOW, _DIMENSION = 8192, 384  # of models whose files are not here
 
@@ -162,9 +167,17 @@ class PlanningEncoder:
     likely shape. Counts different texts and their word pieces, and those that are stored.
     """
 
-    def __init__(self, real: SplittingModel, store: VectorStore | None, notes: set[str]) -> None:
-        """Stand for `real`."""
+    def __init__(
+        self,
+        real: SplittingModel,
+        store: VectorStore | None,
+        notes: set[str],
+        *,
+        own: bool = False,
+    ) -> None:
+        """Stand for `real`; `own`: with its vectors, stored ones or new ones, if it can be had."""
         self.real = real
+        self.own = own
         self._store = store
         self._notes = notes
         self._words: dict[str, Vectors] = {}
@@ -209,7 +222,32 @@ class PlanningEncoder:
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
         self._count([t for t in dict.fromkeys(texts) if self._new(t, kind)], kind)
+        if self.own and self.files:
+            try:
+                return await compute(self._of_the_model, texts, kind)
+            except (MemsysError, OSError):
+                self._notes.add(f"{self.real.name} cannot be had here; its vectors are estimated")
+        self.own = False
         return np.stack([self._vector(text) for text in texts])
+
+    def _of_the_model(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        """Return vectors as a run would get them; nothing is written."""
+        keys = {text: self._key(text, kind) for text in texts}
+        missing = [text for text, key in keys.items() if key not in self._model_made]
+        if missing and self._store is not None:
+            shelf = self._store.shelf(self.real.identity, self.dimension)
+            self._model_made.update(shelf.get([keys[text] for text in missing]))
+            missing = [text for text in missing if keys[text] not in self._model_made]
+        for start in range(0, len(missing), _SLICE):
+            part = missing[start : start + _SLICE]
+            fresh = self.real.embed(part, kind)
+            self._model_made.update(zip((keys[t] for t in part), fresh, strict=True))
+        found = np.stack([self._model_made[keys[text]] for text in texts])
+        return unit(found) if self.real.similarity == "cosine" else found
+
+    @cached_property
+    def _model_made(self) -> dict[bytes, Vectors]:
+        return _MODEL_MADE.setdefault(self.real, {})
 
     def stats(self) -> dict[str, Any]:
         """Return what the dry run would have embedded."""

@@ -30,7 +30,22 @@ Lengths = tuple[int, int, int]
 _WORD = re.compile(r"[^\W\d_][\w'-]{2,}")
 _STRING = {"yes": 2, "even": 4, "no": 12}  # words of a text field without any example
 _SHORT = 2  # words: so short a field is a keyword or a name
+_NAMES = {"yes": 0.0, "even": 0.5, "no": 1.0}  # of keywords: names occur in many memories
 _LIST = {"yes": 1, "even": 3, "no": 6}  # entries of a list without any example
+
+
+class VectorsTaken(Settings):
+    """When a plan embeds with the encoder itself, and how much wider its ranges are otherwise.
+
+    `recall` is for the prompts of questions, `clusters` and `own_clusters` (with the encoder's
+    vectors) for the builds of methods that have the setting `clustering`: shares below and above.
+    """
+
+    most_tokens: int
+    recall: tuple[float, float]
+    clusters: tuple[float, float]
+    own_clusters: tuple[float, float]
+    clustering: str
 
 
 class Manners(Settings):
@@ -40,6 +55,7 @@ class Manners(Settings):
     texts: Mapping[str, Lengths] = {}
     fixed: Mapping[str, str] = {}
     chances: Mapping[str, float] = {}
+    vectors: VectorsTaken | None = None
     light: Mapping[str, Any] = Field(default_factory=dict)
 
     @classmethod
@@ -156,7 +172,7 @@ class Writer:
         sizes = [len(m.split()) for m in models if isinstance(m, str)]
         words = self._size(sizes, 2) if sizes else _STRING[self.lean]
         if words <= _SHORT:
-            return draw.name(words)
+            return draw.name(words, _NAMES[self.lean])
         return draw.words(words)[: schema.get("maxLength", None)]
 
 
@@ -184,11 +200,11 @@ class _Draw:
         """One of some values."""
         return values[self.below(len(values))]
 
-    def name(self, count: int) -> str:
-        """A keyword: words from the prompt's end, where questions stand, half the time a name."""
+    def name(self, count: int, names_share: float) -> str:
+        """A keyword: words from the prompt's end, where questions stand, names in so many cases."""
         late = self._words[-max(12, len(self._words) // 3) :]
         names = [word for word in late if word[0].isupper()]
-        chosen = names if names and self.share < 0.5 else late
+        chosen = names if names and self.share < names_share else late
         start = self.at("name").below(len(chosen))
         return " ".join(chosen[(start + i) % len(chosen)] for i in range(count))
 

@@ -28,21 +28,26 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 BAR = 0.2
+SHORT = 100  # characters: a field that may be no longer is a keyword
 
 
 def lifelike(body: dict[str, Any]) -> str:
     """A reply as models give them: 2 to 6 entries a list, 1 to 4 words a field, 20 to 120 a text.
 
-    Words come from all over the prompt's last message. Yes and no, and the values of a choice, come
-    equally often.
+    Words come from all over the prompt's last message. A keyword has one or two, or is
+    a name, half the time, as in the worked examples; where the message lists what to choose from,
+    it is an entry, rather one that is named beside the list. Yes and no, and the values of a
+    choice, come equally often.
     """
     from openai_server import content_hash
 
     seed = content_hash(body)
-    words = re.findall(r"\w{3,}", body["messages"][-1]["content"]) or ["nothing"]
+    asked = body["messages"][-1]["content"]
+    words = re.findall(r"\w{3,}", asked) or ["nothing"]
+    entries = _entries(asked.splitlines())
     form = (body.get("response_format") or {}).get("json_schema")
     if form is not None:
-        return json.dumps(_value(form["schema"], form["schema"], seed, words))
+        return json.dumps(_value(form["schema"], form["schema"], seed, words, entries))
     shown = [m["content"] for m in body["messages"][:-1] if m["role"] == "assistant"]
     if shown and body["max_tokens"] > 16:  # it keeps to the form of worked examples
         return _words(seed, words, 1 + _pick(seed, 2 * max(len(s.split()) for s in shown)))
@@ -54,26 +59,53 @@ def lifelike(body: dict[str, Any]) -> str:
     return _words(seed, words, min(int(0.7 * body["max_tokens"]), 20 + _pick(seed, 101)))
 
 
-def _value(schema: dict[str, Any], root: dict[str, Any], seed: str, words: Sequence[str]) -> Any:
+def _entries(lines: Sequence[str]) -> Sequence[str]:
+    """Return the entries of a list to choose from: short lines, those that other lines name."""
+    short = [line for line in lines if 0 < len(line.split()) <= 4 and line[-1] != ":"]
+    if len(short) < 5:
+        return ()
+    beside = " ".join(line for line in lines if line not in short).lower()
+    return [entry for entry in short if entry.lower() in beside] or short
+
+
+def _value(
+    schema: dict[str, Any],
+    root: dict[str, Any],
+    seed: str,
+    words: Sequence[str],
+    entries: Sequence[str],
+) -> Any:
+    def within(part: dict[str, Any], place: str) -> Any:
+        return _value(part, root, place, words, entries)
+
     if "$ref" in schema:
-        return _value(root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], root, seed, words)
+        return within(root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], seed)
     if "anyOf" in schema:
-        return _value(schema["anyOf"][_pick(seed, len(schema["anyOf"]))], root, seed, words)
+        return within(schema["anyOf"][_pick(seed, len(schema["anyOf"]))], seed)
     if "enum" in schema:
         return schema["enum"][_pick(seed, len(schema["enum"]))]
     kind = schema.get("type", "object")
     if kind == "object":
         parts = schema.get("properties", {})
-        return {name: _value(part, root, f"{seed}.{name}", words) for name, part in parts.items()}
+        return {name: within(part, f"{seed}.{name}") for name, part in parts.items()}
     if kind == "array":
         least, most = schema.get("minItems", 2), schema.get("maxItems", 6)
         count = min(most, least + _pick(seed, max(1, most - least + 1)))
-        return [_value(schema["items"], root, f"{seed}.{i}", words) for i in range(count)]
+        return [within(schema["items"], f"{seed}.{i}") for i in range(count)]
     if kind == "boolean":
         return _pick(seed, 2) == 0
     if kind in ("integer", "number"):
         return schema.get("minimum", 0) + _pick(seed, 10)
-    return None if kind == "null" else _words(seed, words, 1 + _pick(seed, 4))
+    if kind == "null":
+        return None
+    if schema.get("maxLength", SHORT + 1) > SHORT:
+        return _words(seed, words, 1 + _pick(seed, 4))
+    if entries:
+        return entries[_pick(seed, len(entries))]
+    names = [word for word in words if word[0].isupper()]
+    if names and _pick(f"{seed}name", 2):
+        return names[_pick(seed, len(names))]
+    return _words(seed, words, 1 + _pick(seed, 2))
 
 
 def _words(seed: str, words: Sequence[str], count: int) -> str:

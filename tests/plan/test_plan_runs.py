@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fakes import FakeBackend, Notebook
 from served import ROOT
@@ -15,8 +16,10 @@ from served import ROOT
 from eval.config import CONFIGS, RunConfig, compose
 from eval.judging import Judging
 from eval.plan.against import compare, planned_for, said
+from eval.plan.dryrun import Outcome, Sum
 from eval.plan.estimate import Limits, Planner, Range, RunPlan, hours
 from eval.plan.jobs import sweep_jobs, table_jobs
+from eval.plan.models import PlanningEncoder
 from eval.plan.replies import Manners
 from eval.plan.show import count, short
 from eval.prices import Price, PriceList
@@ -206,3 +209,56 @@ def test_the_command_plans_without_network_key_or_model(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "plans" / "mine.json").read_text())
     assert [run["questions"]["to_ask"] > 0 for run in written["runs"]] == [True, True]
     assert not (tmp_path / "stores").exists()
+
+
+class Points:
+    """An embedding model whose vectors form as many clusters as there are first letters."""
+
+    name, limit, dimension, similarity = "points", 64, 8, "cosine"
+    identity: dict[str, Any] = {"name": "points"}  # noqa: RUF012
+    here = True
+
+    def token_counts(self, texts: list[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    def embed(self, texts: list[str], kind: str) -> Any:
+        if not self.here:
+            raise UserError("its weights are not here")
+        return np.stack([np.eye(8, dtype=np.float32)[ord(text[0]) % 8] * 3 for text in texts])
+
+
+async def test_vectors_that_are_clustered_are_the_encoders_own_where_it_can_be_had() -> None:
+    notes: set[str] = set()
+    stand_in = PlanningEncoder(Points(), None, notes)  # type: ignore[arg-type]
+    own = PlanningEncoder(Points(), None, notes, own=True)  # type: ignore[arg-type]
+    texts = ["apples fell", "anna ran", "boats sank", "apples fell"]
+    assert not np.allclose(*(await stand_in.encode(texts))[[0, 1]])
+    vectors = await own.encode(texts)
+    assert np.array_equal(vectors, np.eye(8)[[ord(t[0]) % 8 for t in texts]])
+    assert own.own and not notes and own.texts == stand_in.texts == 3
+
+    away = Points()
+    away.here = False
+    instead = PlanningEncoder(away, None, notes, own=True)  # type: ignore[arg-type]
+    assert np.array_equal(await instead.encode(texts), await stand_in.encode(texts))
+    assert not instead.own and "its vectors are estimated" in notes.pop()
+
+
+def test_a_build_whose_calls_follow_from_clusters_has_a_wider_range() -> None:
+    def plan_of(further: tuple[float, float]) -> RunPlan:
+        places = {("build", "main"): Sum(calls=100.0), ("question", "main"): Sum(calls=50.0)}
+        return RunPlan("t", (), None, [Outcome(places)] * 3, build_wider=further)
+
+    assert plan_of((0.0, 0.0)).total("calls").plain() == [150, 150, 150]
+    assert plan_of((0.1, 0.6)).total("calls").plain() == [140, 150, 210]
+    assert plan_of((0.1, 0.6)).of(("question", "main"), "calls").plain() == [50, 50, 50]
+
+
+def test_prompts_of_questions_have_room_where_vectors_choose_what_is_recalled() -> None:
+    places = {p: Sum(calls=9.0, tokens_in=100.0, tokens_out=10.0)
+              for p in (("build", "main"), ("question", "main"))}  # fmt: skip
+    made = RunPlan("t", (), None, [Outcome(places)] * 3, recall_wider=(0.1, 0.1))
+    assert made.of(("question", "main"), "tokens_in").plain() == [90, 100, 110]
+    assert made.of(("question", "main"), "tokens_out").plain() == [10, 10, 10]
+    assert made.total("calls").plain() == [18, 18, 18]
+    assert made.of(("build", "main"), "tokens_in").plain() == [100, 100, 100]

@@ -2,7 +2,9 @@
 
 Before a call its upper cost is set aside (its prompt and the longest reply it may get), and
 afterwards what it really cost is entered. Stored replies cost nothing and never come here. What
-is counted is what the servers report; a call that failed counts as its prompt.
+is counted is what the servers report. A try that was answered in vain (by another model, by half
+a body, too late) counts as well, for the most it may have cost where the server does not say; the
+next one needs leave again. A call that failed otherwise counts as its prompt.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +20,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from pydantic import Field
 
 from eval.prices import PriceList
-from eval.stopping import Brake
+from eval.stopping import Brake, command
 from memsys.errors import EndpointRefused, MemsysError
-from memsys.llm.chat import Backend, Message, Reply, Request
+from memsys.llm import tries
+from memsys.llm.chat import Backend, Message, Reply, Request, Usage
 from memsys.settings import Settings
 
 BUDGET_REACHED = 4
@@ -92,8 +96,11 @@ class Meter:
         self.prices = PriceList({})
         self.used = Spent()
         self._aside = Spent()
+        self._unpriced = False
         self._brake = brake
         self._settled = asyncio.Event()
+
+        brake.spent = self.said
 
     @property
     def limited(self) -> bool:
@@ -103,7 +110,14 @@ class Meter:
     def cost(self, model: str, prompt: int, completion: int) -> Spent:
         """Return what one call costs; a model without a price costs nothing here."""
         usd = self.prices.usd(model, prompt, completion)
+        self._unpriced |= usd is None
         return Spent(1, prompt + completion, usd or 0.0)
+
+    def said(self) -> str:
+        """Return what this command has spent, for people."""
+        used = self.used
+        money = "" if self._unpriced else f", ${used.usd:.4f}"
+        return f"{used.calls:,} calls, {used.tokens:,} tokens{money}"
 
     async def set_aside(self, cost: Spent) -> None:
         """Set the upper cost of a call aside, or raise `Stopped` where it could pass the budget.
@@ -130,12 +144,12 @@ class Meter:
         self._settled = asyncio.Event()
 
     def _press(self, limit: str) -> None:
-        money = f" and ${self.used.usd:.4f}" if self.budget.usd is not None else ""
+        name = limit.partition("=")[0]
+        larger = f"budget.{name}={2 * self.budget.limits[name] or 100}"
         self._brake.press(
-            f"The budget ends here: the next call could pass budget.{limit} "
-            f"({self.used.calls} calls, {self.used.tokens:,} tokens{money} used).",
+            f"The budget ends here: the next call could pass budget.{limit}.",
             "To go on from there, give the same command with a larger budget (what is stored "
-            "costs nothing again).",
+            f"costs nothing again), such as: {command(larger)}",
             BUDGET_REACHED,
         )
 
@@ -194,24 +208,30 @@ class MeteredBackend:
             raise
 
     async def _complete(self, request: Request) -> Reply:
-        if not self._meter.limited:
-            with self._brake.flight():
-                return await self._backend.complete(request)
-        counted = self._backend.message_tokens(request.messages)
+        call = _Call(self, request, self._meter, self._brake)
+        if self._meter.limited:
+            await call.set_aside()
+        try:
+            with self._brake.flight(), tries.heard_by(call):
+                reply = await self._backend.complete(request)
+        except EndpointRefused:
+            call.failed(billed=False)
+            raise
+        except BaseException:
+            call.failed()
+            raise
+        call.answered(reply.usage)
+        return reply
+
+    def most(self, request: Request, counted: int) -> Spent:
+        """Return the most that one try of a request may cost, whose prompt has `counted` tokens."""
         prompt = int(counted * self._longer) + 1
         thinking = int(self._backend.identity.get("thinking_tokens") or 0)
-        most = self._meter.cost(self.name, prompt, request.max_tokens + thinking)
-        await self._meter.set_aside(most)
-        real = self._meter.cost(self.name, counted, 0)
-        try:
-            with self._brake.flight():
-                reply = await self._backend.complete(request)
-            usage = reply.usage
-            real = self._meter.cost(self.name, usage.prompt_tokens, usage.completion_tokens)
-            self._longer = max(self._longer, usage.prompt_tokens / max(counted, 1))
-            return reply
-        finally:
-            self._meter.settle(most, real)
+        return self._meter.cost(self.name, prompt, request.max_tokens + thinking)
+
+    def took(self, counted: int, prompt: int) -> None:
+        """Learn that a prompt had `prompt` tokens where `counted` had been counted."""
+        self._longer = max(self._longer, prompt / max(counted, 1))
 
     def count_tokens(self, text: str) -> int:
         """Return how many tokens `text` has."""
@@ -228,6 +248,62 @@ class MeteredBackend:
     async def close(self) -> None:
         """Release what the model holds."""
         await self._backend.close()
+
+
+class _Call:
+    """One call's account with the meter, over all its tries."""
+
+    def __init__(
+        self, backend: MeteredBackend, request: Request, meter: Meter, brake: Brake
+    ) -> None:
+        self._backend, self._request = backend, request
+        self._meter, self._brake = meter, brake
+        self._aside = Spent()
+        self._lost = False
+
+    @cached_property
+    def _counted(self) -> int:
+        return self._backend.message_tokens(self._request.messages)
+
+    async def set_aside(self) -> None:
+        """Set the most of the next try aside."""
+        most = self._backend.most(self._request, self._counted)
+        await self._meter.set_aside(most)
+        self._aside = most
+
+    def lost(self, usage: Usage | None) -> None:
+        """Enter a try that was answered in vain."""
+        self._lost = True
+        if usage is None:
+            self._settle(self._backend.most(self._request, self._counted))
+        else:
+            self._settle(self._cost(usage))
+
+    async def again(self) -> None:
+        """Wait until the budget allows another try; raises `Stopped`."""
+        with self._brake.ashore():
+            if self._meter.limited:
+                await self.set_aside()
+            else:
+                await self._brake.clear()
+
+    def answered(self, usage: Usage) -> None:
+        """Enter the reply."""
+        if self._meter.limited:
+            self._backend.took(self._counted, usage.prompt_tokens)
+        self._settle(self._cost(usage))
+
+    def failed(self, *, billed: bool = True) -> None:
+        """Enter a failure: as its prompt, unless what it cost is entered already."""
+        billed = billed and not self._lost
+        self._settle(self._cost(Usage(self._counted, 0)) if billed else Spent())
+
+    def _cost(self, usage: Usage) -> Spent:
+        return self._meter.cost(self._backend.name, usage.prompt_tokens, usage.completion_tokens)
+
+    def _settle(self, cost: Spent) -> None:
+        aside, self._aside = self._aside, Spent()
+        self._meter.settle(aside, cost)
 
 
 def check_prices(budget: Budget, models: Sequence[str], prices: PriceList, folder: Path) -> None:

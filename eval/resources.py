@@ -118,9 +118,14 @@ class Backends(Mapping[Role, Backend]):
         """Take the `llm` section of a run's configuration."""
         self._configs = configs
         self._resources = resources
+        self._found: dict[Role, Backend] = {}
 
     def __getitem__(self, role: Role) -> Backend:
-        return self._resources.backend(self._configs[role], f"llm.{role}")
+        found = self._found.get(role)
+        if found is None:
+            found = self._resources.backend(self._configs[role], f"llm.{role}")
+            self._found[role] = found
+        return found
 
     def __iter__(self) -> Iterator[Role]:
         return iter(cast(Any, self._configs))

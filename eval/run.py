@@ -22,15 +22,16 @@ from eval.prices import PriceList
 from eval.progress import Board, RunProgress
 from eval.records import Key, Record, RecordFile, key_of, read_records
 from eval.spec import RunSpec
-from eval.stopping import Stopped
+from eval.stopping import Stopped, command
 from memsys.concurrency import compute
 from memsys.datasets.base import Sample
 from memsys.dialogue import Conversation, Question
-from memsys.errors import ChatFailure, UserError
+from memsys.errors import ChatFailure, EndpointRefused, UserError
 from memsys.llm import ledger
 from memsys.stores.memories import Build
 from memsys.system import Answer, Memory, Recall
 
+_COUNTING = 2.0  # seconds that a person waits for the number of questions that are left
 RECALLED_LIMIT = 100
 """How many recalled units a record keeps; the ranking of sessions is kept whole."""
 
@@ -48,6 +49,7 @@ class Finished:
     paid_calls: int
     stored_calls: int
     seconds: float
+    part: str = ""  # of the files' names, for a part of a run (`shard=1/4`)
 
     @property
     def failed(self) -> int:
@@ -66,7 +68,7 @@ async def run(
     try:
         with lock:
             if not spec.config.values["resume"]:
-                for old in folder.glob("*.jsonl"):
+                for old in (*folder.glob("*.jsonl"), *folder.glob("scores*.json")):
                     old.unlink()
             title = f"{spec.dataset_name} × {spec.method_name}"
             progress = RunProgress(title, prices, board)
@@ -107,6 +109,27 @@ class _Shard:
         return position % self.of == self.index
 
 
+class _Place:
+    """A conversation's place among the open ones, kept until the last of its questions is begun.
+
+    A benchmark with one question a conversation thus has as many in flight as any other.
+    """
+
+    def __init__(self, places: asyncio.Semaphore | None = None) -> None:
+        self._places = places
+        self.waiting = 0
+
+    def asked(self) -> None:
+        self.waiting -= 1
+        if not self.waiting:
+            self.leave()
+
+    def leave(self, *_: object) -> None:
+        places, self._places = self._places, None
+        if places is not None:
+            places.release()
+
+
 class _Run:
     def __init__(
         self, spec: RunSpec, shard: _Shard, progress: RunProgress, judging: Judging | None
@@ -121,9 +144,10 @@ class _Run:
         if judging is not None:
             name = f"judgements-{judging.fingerprint}{shard.suffix}.jsonl"
             self.judgements = RecordFile(spec.folder / name)
-        self.asking = asyncio.Semaphore(spec.concurrency.questions)
+        self.asking = asyncio.Semaphore(spec.questions_at_once)
         self.brake = spec.resources.brake
         self.cut_short = False
+        self.waited_for = 0.0
         self.order: list[Key] = []
         self.conversations: list[Key] = []
         self.asked = self.built = self.paid = self.stored = 0
@@ -138,23 +162,31 @@ class _Run:
         try:
             async with asyncio.TaskGroup() as tasks:
                 while (sample := await compute(next, samples, None)) is not None:
-                    if self.brake.bounded:
-                        self.cut_short = True  # somebody waits: what is left need not be counted
+                    if self._somebody_waits():
+                        self.cut_short = True  # what is left need not be counted to its end
                         break
-                    if self.shard.holds(position):
+                    if self.brake.pressed and self.shard.holds(position):
+                        await self._conversation(sample, _Place())  # counts its questions
+                    elif self.shard.holds(position):
                         await open_conversations.acquire()
-                        task = tasks.create_task(self._conversation(sample))
-                        task.add_done_callback(lambda _: open_conversations.release())
+                        place = _Place(open_conversations)
+                        task = tasks.create_task(self._conversation(sample, place))
+                        task.add_done_callback(place.leave)
                     position += 1
         except BaseExceptionGroup as group:
-            raise first_error(group) from group
+            error = first_error(group)
+            if isinstance(error, EndpointRefused) and self._anything_done():
+                self._note()
+                error = EndpointRefused(
+                    f"{error} {self.brake.account} Then the same command goes on: {command()}"
+                )
+            raise error from group
         finally:
             for file in (self.records, self.builds, self.judgements):
                 if file is not None:
                     file.close()
-        left = self._left() if self.brake.pressed else 0
-        if left or self.cut_short:
-            self.brake.note(self.asked, left)
+        if self.brake.pressed and (self.cut_short or self._left()):
+            self._note()
             self.brake.check()
         if not self.order and self.shard.of == 1:
             raise UserError(
@@ -171,8 +203,9 @@ class _Run:
             self.paid,
             self.stored,
             time.monotonic() - start,
+            self.shard.suffix,
         )
-        write_manifest(self.spec, self.judging, finished=True)
+        write_manifest(self.spec, self.judging, finished=self.shard.of == 1)
         return finished
 
     def _take_in_other_shards(self) -> None:
@@ -186,6 +219,21 @@ class _Run:
                     for record in read_records(path):
                         file.records.setdefault(key_of(record), record)
 
+    def _somebody_waits(self) -> bool:
+        """Whether a person has pressed the brake, and has waited for a while."""
+        if not self.brake.bounded:
+            return False
+        self.waited_for = self.waited_for or time.monotonic()
+        return time.monotonic() > self.waited_for + _COUNTING
+
+    def _anything_done(self) -> bool:
+        return bool(self.asked or self.spec.resources.meter.used.calls)
+
+    def _note(self) -> None:
+        """Tell the brake how far this run is."""
+        of = len(self.order)
+        self.brake.note(self.asked, of - self._left(), of, more=self.cut_short)
+
     def _left(self) -> int:
         """Return how many questions of the conversations looked at are not finished."""
         records = self.records.records
@@ -195,7 +243,7 @@ class _Run:
             unjudged = sum(key not in self.judgements.records for key in answered)
         return len(self.order) - len(answered) + unjudged
 
-    async def _conversation(self, sample: Sample) -> None:
+    async def _conversation(self, sample: Sample, place: _Place) -> None:
         sample = asked_of(self.spec.system, sample)
         conversation = sample.conversation
         self.order += [question.key for question in sample.questions]
@@ -213,13 +261,14 @@ class _Run:
             for question in pending:
                 self._keep(question, None, ledger.Account("question"), 0.0, f"build: {error}")
             return
+        place.waiting = len(pending)
         async with asyncio.TaskGroup() as tasks:
             if memory is not None and self.spec.stage == "retrieve":
-                tasks.create_task(self._retrieve(memory, pending))
+                tasks.create_task(self._retrieve(memory, pending, place))
             else:
                 for question in pending:
                     assert memory is not None
-                    tasks.create_task(self._ask(memory, question, conversation))
+                    tasks.create_task(self._ask(memory, question, conversation, place))
             if self.judgements is not None:
                 for question in sample.questions:
                     if question.key in done and not self._is_judged(question):
@@ -273,7 +322,7 @@ class _Run:
             seconds, tuple(call.plain() for call in account.calls), dict(account.counts)
         )
 
-    async def _retrieve(self, memory: Memory, questions: Sequence[Question]) -> None:
+    async def _retrieve(self, memory: Memory, questions: Sequence[Question], place: _Place) -> None:
         """Recall for all questions of a conversation at once, where the system can."""
         system = self.spec.system
         if not system.needs("recall") & {"main", "auxiliary"}:
@@ -286,12 +335,13 @@ class _Run:
             return
         async with asyncio.TaskGroup() as tasks:
             for question in questions:
-                tasks.create_task(self._ask(memory, question, None))
+                tasks.create_task(self._ask(memory, question, None, place))
 
     async def _ask(
-        self, memory: Memory, question: Question, conversation: Conversation | None
+        self, memory: Memory, question: Question, conversation: Conversation | None, place: _Place
     ) -> None:
         async with self.asking:
+            place.asked()
             if self.brake.pressed:
                 return
             error: str | None = None

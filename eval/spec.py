@@ -33,13 +33,14 @@ _STAGES: dict[str, tuple[Stage, ...]] = {
     "answer": ("remember", "recall", "answer"),
     "timing": ("remember", "recall", "answer"),
 }
+_WITHOUT_MODEL = 16  # recalls at once
 
 
 class Concurrency(Settings):
     """How much is in flight at once; never changes a result."""
 
     conversations: int = Field(4, ge=1)
-    questions: int = Field(16, ge=1)
+    questions: int | None = Field(None, ge=1)  # None: what keeps the main model busy
 
 
 @dataclass
@@ -133,6 +134,14 @@ class RunSpec:
     def needs(self) -> frozenset[Need]:
         """The models that this run will use, the judge left out."""
         return frozenset().union(*(self.system.needs(stage) for stage in _STAGES[self.stage]))
+
+    @property
+    def questions_at_once(self) -> int:
+        """How many questions are asked at once: a few more than calls, so that one always waits."""
+        if self.concurrency.questions is not None:
+            return self.concurrency.questions
+        calls = self.backends["main"].concurrency if "main" in self.needs else _WITHOUT_MODEL
+        return calls + -(-calls // 4)
 
     def system_prompts(self) -> dict[str, Prompt]:
         """Return the templates of the system under test, by id."""

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import shlex
 import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -44,7 +47,9 @@ class Brake:
         self.bounded = False
         self._why = self._how = ""
         self._working = self._flying = 0
-        self._answered = self._left = 0
+        self._answered = self._done = self._of = 0
+        self._more = False
+        self.spent: Callable[[], str] = lambda: ""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._events: set[asyncio.Event] = set()
 
@@ -95,22 +100,43 @@ class Brake:
             self._flying -= 1
             self._wake()
 
+    @contextmanager
+    def ashore(self) -> Iterator[None]:
+        """Wait for something inside a flight; meanwhile it is none, and nobody waits for it."""
+        self._flying -= 1
+        self._wake()
+        try:
+            yield
+        finally:
+            self._flying += 1
+
     async def landed(self, seconds: float) -> None:
         """Wait for the calls in flight, so many seconds at most."""
         await self._until(lambda: not self._flying, seconds)
 
-    def note(self, answered: int, left: int) -> None:
-        """Take down what a run did in this command, and how many of its questions are left."""
+    def note(self, answered: int, done: int, of: int, *, more: bool = False) -> None:
+        """Take down how far a run is.
+
+        `answered` questions by this command, `done` of `of` in all; `more` if some were not
+        looked at.
+        """
         self._answered += answered
-        self._left += left
+        self._done += done
+        self._of += of
+        self._more |= more
 
     @property
     def message(self) -> str:
-        """Why the command ends, what was done, and how to go on."""
-        done = f"{self._answered} questions were answered by this command"
-        if self._left:
-            done += f", {self._left} remain in the runs that it had begun"
-        return f"{self._why} {done}; everything finished is kept. {self._how}"
+        """Why the command ends, what was done and spent, and how to go on."""
+        return f"{self._why} {self.account} {self._how}"
+
+    @property
+    def account(self) -> str:
+        """What the runs of this command have come to, in one sentence."""
+        of = f"{'more than ' if self._more else ''}{self._of:,}"
+        done = f"{self._done:,} of {of} questions of the runs that were begun are done"
+        spent = f" for {self.spent()}" if self.spent() else ""
+        return f"{done}, {self._answered:,} by this command{spent}; everything finished is kept."
 
     async def hold(self, work: Coroutine[Any, Any, R]) -> R:
         """Do one run's work under this brake.
@@ -176,6 +202,18 @@ class Brake:
             event.set()
 
 
+def command(*more: str) -> str:
+    """Return the command that this process was started with, other settings put in or added.
+
+    A password in an address is left out.
+    """
+    words = [Path(sys.orig_argv[0]).name, *sys.orig_argv[1:]]
+    for setting in more:
+        name = setting.partition("=")[0]
+        words = [word for word in words if word.partition("=")[0] != name] + [setting]
+    return re.sub(r"(://)[^/@\s]+@", r"\1…@", shlex.join(words))
+
+
 def listen(brake: Brake) -> None:
     """Let Ctrl-C and SIGTERM press the brake: once to finish what is in flight, twice to end now.
 
@@ -192,7 +230,7 @@ def _handler(brake: Brake) -> Callable[[int, FrameType | None], None]:
         status = 128 + number
         if brake.pressed:
             restore = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides the cursor
-            _say(f"{restore}stopped at once: everything finished is kept\n")
+            _say(f"{restore}stopped at once: everything finished is kept; to go on: {command()}\n")
             os._exit(status)
         if not brake.working:
             if number == signal.SIGINT:
@@ -200,7 +238,7 @@ def _handler(brake: Brake) -> Callable[[int, FrameType | None], None]:
             sys.exit(status)
         brake.press(
             "Interrupted.",
-            "The same command goes on from there.",
+            f"The same command goes on from there: {command()}",
             status,
             bounded=True,
         )

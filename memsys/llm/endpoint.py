@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from memsys.errors import (
     ChatFailure,
@@ -16,16 +17,15 @@ from memsys.errors import (
     UserError,
     suggest,
 )
+from memsys.llm import tries
 from memsys.llm.address import Address
 from memsys.llm.chat import Message, Reply, Request, Usage
+from memsys.llm.connections import Clients
 from memsys.llm.faults import PATIENCE, Backoff, Fault, of_status, same_model
 from memsys.llm.limits import AdaptiveLimit, traffic_of
 from memsys.llm.schemas import strict
 from memsys.llm.tokens import TokenCounter
 from memsys.stores.plain import encodable
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 _GIVE_UP = 5  # calls in a row that reached nobody, each after all its retries
 _OTHER_MODEL = 5  # answers in a row under another model's name, before the right one ever answered
@@ -89,7 +89,7 @@ class Endpoint:
         self._others = 0  # answers under another model's name; -1 once the right one has answered
         self._refused: EndpointRefused | None = None
         self._lost = 0
-        self._client_of: tuple[asyncio.AbstractEventLoop, AsyncOpenAI] | None = None
+        self._clients = Clients(self._address.url, self._address.key, timeout_s)
 
     @property
     def name(self) -> str:
@@ -155,10 +155,14 @@ class Endpoint:
         booked = size + body[self._limit_field] if self._counted else 0
         attempt = 0
         while isinstance(outcome := await self._ask(body, booked, request), Fault):
+            if outcome.billed:
+                tries.lost(outcome.usage)
             self._raise(outcome)
             if attempt == self._retries:
                 raise self._given_up(outcome)
             await self._nap(self._backoff.seconds(attempt, outcome.wait))
+            if outcome.billed:
+                await tries.again()
             attempt += 1
         self._lost = 0
         return outcome
@@ -167,10 +171,11 @@ class Endpoint:
         """Reach the server and find the model, or raise `UserError`; under 5 s if it is away."""
         import openai
 
-        self._client()  # a missing key is told at once
+        self._address.key()  # a missing one is told at once
         try:
             async with asyncio.timeout(4.5):
-                listed = await self._client().with_options(timeout=4.0).models.list()
+                with self._clients.lent() as client:
+                    listed = await client.with_options(timeout=4.0).models.list()
                 ids = [model.id for model in listed.data or ()]
         except (TimeoutError, openai.APIConnectionError):
             raise UserError(
@@ -196,9 +201,7 @@ class Endpoint:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client_of is not None:
-            client, self._client_of = self._client_of[1], None
-            await client.close()
+        await self._clients.close()
 
     async def _ask(self, body: dict[str, Any], booked: int, request: Request) -> Reply | Fault:
         """Make one try, when its turn has come."""
@@ -217,7 +220,9 @@ class Endpoint:
                 return outcome
             self.limit.succeeded()
         reply = self._read(outcome, request, time.perf_counter() - began)
-        if isinstance(reply, Reply) and booked:
+        if isinstance(reply, Fault):
+            return replace(reply, billed=True, usage=_usage(_field(outcome, "usage")))
+        if booked:
             self._traffic.spend.refund(
                 booked - reply.usage.prompt_tokens - reply.usage.completion_tokens
             )
@@ -230,45 +235,46 @@ class Endpoint:
             await asyncio.sleep(min(left, 1.0))
 
     async def _try(self, body: dict[str, Any]) -> Any:
-        """Send one request; returns the completion, or the fault."""
+        """Send one request; returns the completion as JSON values, or the fault."""
         import openai
-        from openai.types.chat import ChatCompletion
 
-        # the body is plain JSON already: the typed front door would walk it all over again
-        post, path = self._client().post, "/chat/completions"
         try:
             async with asyncio.timeout(self._timeout):
-                return await post(path, cast_to=ChatCompletion, body=body)
+                # plain JSON both ways: the typed front door would walk all of it, twice
+                with self._clients.lent() as client:
+                    return await client.post("/chat/completions", cast_to=object, body=body)
         except openai.APIStatusError as error:
             return _judged(error)
         except (TimeoutError, openai.APITimeoutError):
-            return Fault("again", f"no complete answer within {self._timeout:g} s")
+            return Fault("again", f"no complete answer within {self._timeout:g} s", billed=True)
         except openai.APIConnectionError as error:
             cause = type(error.__cause__ or error).__name__
             return Fault("again", f"the connection broke ({cause})", unreachable=True)
         except (openai.APIError, ValueError, TypeError, AttributeError):
-            return Fault("again", "the answer's body is not a chat completion")
+            return Fault("again", "the answer's body is not a chat completion", billed=True)
 
     def _read(self, completion: Any, request: Request, seconds: float) -> Reply | Fault:
         """Turn a completion into a reply, or say what is wrong with it."""
-        choices = getattr(completion, "choices", None)
-        message = choices[0].message if choices else None
-        if not choices or message is None:
+        choice = _first(_field(completion, "choices"))
+        message = _field(choice, "message")
+        if not isinstance(message, dict):
             return Fault("again", "the answer holds no choices")
-        answered = getattr(completion, "model", None) or ""
+        answered = str(completion.get("model") or "")
         if not same_model(self._model, answered) and answered != self._served_as:
             return self._another(answered)
         self._others = -1
-        finish = choices[0].finish_reason or "stop"
+        finish, content = choice.get("finish_reason"), message.get("content") or ""
         if finish == "content_filter":
             return Fault("filtered", "the answer was withheld")
-        if getattr(message, "refusal", None) and not message.content:
-            return Fault("filtered", str(message.refusal))
-        text = encodable(message.content or "")
-        mark = getattr(completion, "system_fingerprint", None)
+        if not content and (refusal := message.get("refusal")):
+            return Fault("filtered", str(refusal))
+        if not isinstance(content, str):
+            return Fault("again", "the answer's content is no text")
+        text = encodable(content)
+        mark = completion.get("system_fingerprint")
         return Reply(
             text=text,
-            usage=self._usage(completion, request, text),
+            usage=_usage(_field(completion, "usage")) or self._counted_usage(request, text),
             latency=seconds,
             finish="length" if finish == "length" else "stop",
             model=f"{answered or self._model}{f' {mark}' if mark else ''}",
@@ -285,12 +291,7 @@ class Endpoint:
             "set served_as to its name)",
         )
 
-    def _usage(self, completion: Any, request: Request, text: str) -> Usage:
-        usage = getattr(completion, "usage", None)
-        prompt = getattr(usage, "prompt_tokens", None)
-        written = getattr(usage, "completion_tokens", None)
-        if prompt and written is not None:
-            return Usage(prompt, written)
+    def _counted_usage(self, request: Request, text: str) -> Usage:
         counted = self.message_tokens(request.messages), self.count_tokens(text)
         return Usage(*counted, estimated=True)
 
@@ -346,20 +347,6 @@ class Endpoint:
             body["response_format"] = {"type": "json_schema", "json_schema": form}
         return body | self._extra
 
-    def _client(self) -> AsyncOpenAI:
-        loop = asyncio.get_running_loop()
-        if self._client_of is None or self._client_of[0] is not loop:
-            from openai import AsyncOpenAI
-
-            client = AsyncOpenAI(
-                api_key=self._address.key(),
-                base_url=self._address.url,
-                max_retries=0,  # ours know the limits of all calls, the client's only of one
-                timeout=self._timeout,
-            )
-            self._client_of = loop, client
-        return self._client_of[1]
-
     @property
     def _where(self) -> str:
         return f"Model '{self._model}' at {self._address.shown}"
@@ -367,3 +354,20 @@ class Endpoint:
 
 def _judged(error: Any) -> Fault:
     return of_status(error.status_code, error.body or error.message, error.response.headers)
+
+
+def _usage(told: Any) -> Usage | None:
+    """Return the usage that a server told; `None` if it told nothing of use."""
+    prompt, written = _field(told, "prompt_tokens"), _field(told, "completion_tokens")
+    if isinstance(prompt, int) and isinstance(written, int) and prompt:
+        return Usage(prompt, written)
+    return None
+
+
+def _field(node: Any, name: str) -> Any:
+    """Return a field of a JSON object; `None` of anything else."""
+    return node.get(name) if isinstance(node, dict) else None
+
+
+def _first(items: Any) -> Any:
+    return items[0] if isinstance(items, list) and items else None

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from memsys.llm.chat import Usage
+
 Kind = Literal["again", "limited", "refused", "overflow", "filtered", "hopeless"]
 """Ask again; ask again and press less; ask this endpoint nothing more; the prompt is too long; a
 content filter objects; this one call can never succeed."""
@@ -50,13 +52,18 @@ _TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One failed call: its kind, the server's words, and the seconds that it asks us to wait."""
+    """One failed call: its kind, the server's words, and the seconds that it asks us to wait.
+
+    `billed`: the server worked on it and may charge for it, for `usage` if it told so much.
+    """
 
     kind: Kind
     text: str
     wait: float = 0.0
     status: int | None = None
     unreachable: bool = False
+    billed: bool = False
+    usage: Usage | None = None
 
     def mend(self, key_name: str) -> str:
         """What the user can do about a refusal; `key_name` is the variable that holds the key."""

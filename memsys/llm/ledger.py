@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Phase = Literal["build", "question", "judge"]
@@ -36,7 +36,7 @@ class Call:
 
     def plain(self) -> dict[str, Any]:
         """Return the call as JSON values."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass

@@ -34,7 +34,7 @@ class AdaptiveLimit:
     """
 
     most: int
-    start: int = 8
+    start: int = 32  # 128 in flight are reached within two answers
     clock: Clock = time.monotonic
     history: list[Change] = field(default_factory=list)
 

@@ -68,18 +68,37 @@ class Prompt:
                 f"Prompt '{self.id}' asks for a value '{name}' that does not exist."
                 f"{suggest(name, values)}"
             )
-        messages = (Message(role, _fill(body, values)) for role, body in self.sections)
+        messages = (Message(role, _fill(lines, values)) for role, lines in self._lines)
         return Messages.of(messages, f"{self.id}@{self.hash}")
 
+    @cached_property
+    def _lines(self) -> tuple[tuple[Speaker, tuple[_Line, ...]], ...]:
+        return tuple((role, _lines(body)) for role, body in self.sections)
 
-def _fill(body: str, values: dict[str, str]) -> str:
-    lines = []
+
+_Line = tuple[str, ...]
+"""Text and names of values in turn; lines without values are one text together."""
+
+
+def _lines(body: str) -> tuple[_Line, ...]:
+    lines: list[_Line] = []
     for line in body.split("\n"):
-        names = _VALUE.findall(line)
-        if names and not any(values[n] for n in names):
-            continue
-        lines.append(_VALUE.sub(lambda m: values[m.group(1)], line))
-    return "\n".join(lines)
+        parts = tuple(_VALUE.split(line))
+        if len(parts) == 1 and lines and len(lines[-1]) == 1:
+            lines[-1] = (f"{lines[-1][0]}\n{line}",)
+        else:
+            lines.append(parts)
+    return tuple(lines)
+
+
+def _fill(lines: tuple[_Line, ...], values: dict[str, str]) -> str:
+    filled = []
+    for line in lines:
+        parts = list(line)
+        parts[1::2] = inserted = [values[name] for name in line[1::2]]
+        if any(inserted) or not inserted:
+            filled.append("".join(parts))
+    return "\n".join(filled)
 
 
 class Prompts:

@@ -101,9 +101,14 @@ class StoredReplies:
 
 
 def _plain(backend: Backend, reply: Reply) -> dict[str, Any]:
+    usage = reply.usage
     return {
         "text": reply.text,
-        "usage": dataclasses.asdict(reply.usage),
+        "usage": {
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "estimated": usage.estimated,
+        },
         "latency": reply.latency,
         "finish": reply.finish,
         "model": reply.model or backend.name,

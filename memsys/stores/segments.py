@@ -27,6 +27,10 @@ from memsys.stores.health import Health
 from memsys.stores.plain import dumps
 
 _SUFFIX = ".seg"
+_SETTLED = 60.0  # seconds after its last record; a writer has locked its segment long before
+_AGAIN = (
+    30.0  # seconds until ended segments are looked at again: locks may not reach other machines
+)
 _log = logging.getLogger(__name__)
 
 
@@ -55,6 +59,8 @@ class SegmentStore:
         self.damaged = 0
         self._index: dict[bytes, _Place] = {}
         self._read_up_to: dict[Path, int] = {}
+        self._ended: set[str] = set()  # names of segments that no process seems to write to
+        self._all_seen = time.monotonic()
         self._writer: int | None = None
         self._pid = 0
         self._end = 0
@@ -100,9 +106,13 @@ class SegmentStore:
         """Take in what other processes have appended since the last look."""
         self._opened = True
         before = self.damaged
-        for segment, size in self._segments():
-            if segment != self._own and size > self._read_up_to.get(segment, 0):
-                self._scan(segment)
+        if time.monotonic() - self._all_seen > _AGAIN:
+            self._all_seen = time.monotonic()
+            self._ended = set()
+        for name in sorted(self._names() - self._ended):
+            segment = self.folder / name
+            if segment != self._own:
+                self._look_at(segment)
         if self.damaged > before:
             _log.warning(
                 "%d damaged records in %s count as absent and will be fetched again "
@@ -127,7 +137,7 @@ class SegmentStore:
 
     def segments(self) -> list[Path]:
         """Return the segments there are, oldest first."""
-        return [segment for segment, _ in self._segments()]
+        return [self.folder / name for name in sorted(self._names())]
 
     def verify(self) -> Health:
         """Read every record from disk and check it."""
@@ -189,16 +199,25 @@ class SegmentStore:
                 fcntl.flock(self._writer, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return self._writer
 
-    def _segments(self) -> list[tuple[Path, int]]:
+    def _names(self) -> set[str]:
         try:
             with os.scandir(self.folder) as found:
-                return sorted(
-                    (Path(entry.path), entry.stat().st_size)
-                    for entry in found
-                    if entry.name.endswith(_SUFFIX)
-                )
+                return {entry.name for entry in found if entry.name.endswith(_SUFFIX)}
         except FileNotFoundError:
-            return []
+            return set()
+
+    def _look_at(self, segment: Path) -> None:
+        """Take in what is new in a segment, and note whether anything can follow."""
+        try:
+            found = segment.stat()
+        except FileNotFoundError:
+            return  # pruned a moment ago
+        # asked before reading, so that nothing is written in between
+        ended = time.time() - found.st_mtime > _SETTLED and _is_free(segment)
+        if found.st_size > self._read_up_to.get(segment, 0):
+            self._scan(segment)
+        if ended:
+            self._ended.add(segment.name)
 
     def _scan(self, segment: Path) -> None:
         offset = self._read_up_to.get(segment, 0)
@@ -220,6 +239,17 @@ class SegmentStore:
         """Start the index anew, but for the segment that is being written."""
         self._index = {k: p for k, p in self._index.items() if p.segment == self._own}
         self._read_up_to = {}
+        self._ended = set()
+
+
+def _is_free(segment: Path) -> bool:
+    """Whether no process holds a segment's lock; false where a file system knows none."""
+    try:
+        with segment.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def read_segment(segment: Path, start: int = 0) -> Iterator[Line]:

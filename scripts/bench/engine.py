@@ -6,7 +6,8 @@ A whole run (FULL on synthetic dialogues, one call a question) against a server 
 that answers after a fixed delay. References: the most that c calls in flight can do (c / delay),
 the bare `openai` client on the same server where that is beyond 128 calls a second, and the
 sequential loop of most published scripts. Throughput is measured by the server, from the first
-call's arrival to the last answer.
+call's arrival to the last answer. CPU a call is the process's own time, from a fifth of the calls
+on to the last; that of the whole run (imports, data, scores and records, too) is shown beside it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rows import exact, finish, row
 
 HERE = Path(__file__).resolve().parent
@@ -95,7 +98,7 @@ def dialogues(folder: Path, questions: int, each: int = 50) -> Path:
 
 
 async def harness(url: str, concurrency: int, questions: int) -> dict[str, float]:
-    """Carry out a run; returns CPU seconds, and resident memory as questions went by."""
+    """Carry out a run; returns what was watched meanwhile."""
     from eval.command import carry_out
     from eval.config import ROOT, compose
     from eval.progress import Board
@@ -116,7 +119,6 @@ async def harness(url: str, concurrency: int, questions: int) -> dict[str, float
                     f"llm.main.base_url={url}",
                     "llm.main.model=bench",
                     f"llm.main.concurrency={concurrency}",
-                    f"concurrency.questions={concurrency}",
                     "measures=[f1_set]",
                     f"paths.results={folder / 'results'}",
                 ]
@@ -124,30 +126,43 @@ async def harness(url: str, concurrency: int, questions: int) -> dict[str, float
             Resources(),
             ROOT,
         )
-        marks: list[tuple[int, float]] = []
-
-        async def watch() -> None:
-            records = spec.folder / "records.jsonl"
-            while True:
-                await asyncio.sleep(0.5)
-                if records.is_file():
-                    count = records.read_bytes().count(b"\n")
-                    marks.append((count, resident()))
-
-        watching = asyncio.create_task(watch())
-        before = time.process_time()
         with Board("off") as board:
-            finished = await carry_out(spec, board)
-        spent = time.process_time() - before
-        watching.cancel()
+            done = lambda: int(board.numbers()["done"])  # noqa: E731
+            async with Watch(done, questions) as watch:
+                finished = await carry_out(spec, board)
         assert finished.failed == 0 and finished.paid_calls == questions
-        later = [mark for mark in marks if mark[0] > questions / 5]
-        slope = 0.0
-        if len(later) > 4:
-            import numpy as np
+        return watch.found()
 
-            slope = float(np.polyfit(*zip(*later, strict=True), 1)[0]) * 1024
-        return {"cpu": spent, "kib_a_question": slope}
+
+class Watch:
+    """CPU and resident memory of this process as calls are answered."""
+
+    def __init__(self, done: Callable[[], int], calls: int) -> None:
+        """`done` returns how many of the `calls` have been answered."""
+        self._done, self._calls = done, calls
+        self._marks: list[tuple[int, float, float]] = []
+
+    async def __aenter__(self) -> Watch:
+        self._began = time.process_time()
+        self._task = asyncio.create_task(self._look())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        self._spent = time.process_time() - self._began
+
+    async def _look(self) -> None:
+        while not self._marks or self._marks[-1][0] < self._calls:
+            await asyncio.sleep(0.05)
+            self._marks.append((self._done(), time.process_time(), resident()))
+
+    def found(self) -> dict[str, float]:
+        """Return CPU seconds a call and of the whole, and how memory grew with the calls."""
+        later = [mark for mark in self._marks if mark[0] >= self._calls / 5]
+        (first, start, _), (last, end, _) = later[0], later[-1]
+        a_call = (end - start) / max(last - first, 1)
+        memory = np.polyfit([m[0] for m in later], [m[2] for m in later], 1)[0] if later[4:] else 0
+        return {"cpu": a_call, "whole": self._spent, "kib_a_question": 1024 * float(memory)}
 
 
 def resident() -> float:
@@ -157,14 +172,17 @@ def resident() -> float:
 
 
 async def bare(url: str, concurrency: int, questions: int) -> dict[str, float]:
-    """Make the same number of calls with the bare client; returns CPU seconds."""
+    """Make the same number of calls with the bare client; returns what `harness` does."""
     from openai import AsyncOpenAI
 
     client = AsyncOpenAI(api_key="none", base_url=url, max_retries=0)
     places = asyncio.Semaphore(concurrency)
     text = "Ana: I walked 3 miles today. Bo: I walked 6 miles today. What did Ana do? " * 5
 
+    done = 0
+
     async def call(i: int) -> None:
+        nonlocal done
         async with places:
             await client.chat.completions.create(
                 model="bench",
@@ -172,12 +190,12 @@ async def bare(url: str, concurrency: int, questions: int) -> dict[str, float]:
                 max_tokens=96,
                 temperature=0,
             )
+            done += 1
 
-    before = time.process_time()
-    await asyncio.gather(*(call(i) for i in range(questions)))
-    spent = time.process_time() - before
+    async with Watch(lambda: done, questions) as watch:
+        await asyncio.gather(*(call(i) for i in range(questions)))
     await client.close()
-    return {"cpu": spent, "kib_a_question": 0.0}
+    return watch.found()
 
 
 def measured(who: str, server: Server, concurrency: int, questions: int) -> dict[str, float]:
@@ -189,7 +207,7 @@ def measured(who: str, server: Server, concurrency: int, questions: int) -> dict
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     seen = server.get("stats")
-    assert seen["answered"] >= questions
+    assert seen["answered"] >= questions and seen["most_at_once"] <= concurrency
     found["rate"] = seen["answered"] / seen["seconds"]
     return found
 
@@ -205,12 +223,17 @@ def case(delay: float, concurrency: int, full: bool) -> list[dict[str, Any]]:
     rows = []
     if bound <= CEILING:
         rows.append(row(f"{name}: of c / delay", ours["rate"], bound, "calls/s", 0.95))
+        rows.append(row(f"{name}: the bare client's share", theirs["rate"], bound, "calls/s", None))
     else:
         case_ = f"{name}: of the bare client"
         rows.append(row(case_, ours["rate"], theirs["rate"], "calls/s", 0.90))
-    extra = 1000 * (ours["cpu"] - theirs["cpu"]) / questions
     if questions >= 500:
-        rows.append(exact(f"{name}: CPU a call above the bare client's", extra, 1.0, "ms"))
+        mine, its = (1000 * side["cpu"] for side in (ours, theirs))
+        rows.append(
+            row(f"{name}: CPU a call beside the bare client's", mine, its, "ms", None, more=False)
+        )
+        rows.append(exact(f"{name}: CPU a call above the bare client's", mine - its, 1.0, "ms"))
+        rows.append(row(f"{name}: CPU of the whole run", ours["whole"], None, "s", None))
     return rows
 
 

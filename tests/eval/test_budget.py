@@ -8,6 +8,7 @@ import pytest
 from fakes import FakeBackend
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openai_server import OpenAIServer
 from served import end, run_command, serve, start, table_command
 
 from eval.budget import (
@@ -28,8 +29,14 @@ from eval.records import read_records
 from eval.stopping import Brake, Stopped
 from memsys.errors import ChatFailure
 from memsys.llm.chat import Message, Request
+from memsys.llm.endpoint import Endpoint
 
 PRICES = PriceList({"fake": Price(input=1.0, output=2.0, date="2024-01-01", source="a test")})
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch) -> None:
+    monkeypatch.setenv("BUDGET_KEY", "k")
 
 
 def metered(budget: Budget, delay: float = 0.0) -> tuple[MeteredBackend, Meter, Brake]:
@@ -129,8 +136,10 @@ async def test_a_run_stops_at_its_budget_and_goes_on_with_a_larger_one(bench, pl
     kept = read_records(spec.folder / "records.jsonl")
     assert not any(record["error"] for record in kept)
     open_ = len(whole.records) - len(kept)
-    assert f"{len(kept)} questions were answered" in str(stopped.value)
-    assert f"{open_} remain" in str(stopped.value)
+    told = str(stopped.value)
+    assert f"{len(kept)} of {len(kept) + open_} questions of the runs that were begun" in told
+    assert f"{len(kept)} by this command for 12 calls" in told
+    assert told.endswith("budget.calls=24"), "a command that goes on"
     assert not (spec.folder / "scores.json").exists(), "part of a run is no run"
     assert bench.spec().fingerprint == spec.fingerprint
     done = await carry_out(bench.spec(f"budget.calls={total}"), Board("off"))
@@ -162,3 +171,67 @@ def test_the_budget_is_the_whole_commands_in_a_table_and_a_sweep(tmp_path) -> No
             assert server.stats.requests == 9
             assert "stopped: The budget ends here" in err and "Traceback" not in err
             assert "written" not in out
+
+
+FAULTY = {"truncated": 0.1, "empty": 0.1, "model": 0.1, "500": 0.1, "429": 0.1, "reset": 0.1}
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_tries_that_are_billed_in_vain_count_and_the_budget_holds(seed: int) -> None:
+    limit = 4000
+    async with OpenAIServer(faults=FAULTY, seed=seed, latency=0.002, key="k") as server:
+        endpoint = Endpoint(
+            "test-model", base_url=server.base_url, api_key_env="BUDGET_KEY", backoff_s=0.001,
+            concurrency=8, max_retries=12,
+        )  # fmt: skip
+        brake = Brake()
+        meter = Meter(brake)
+        meter.budget = Budget(tokens=limit)
+        backend = MeteredBackend(endpoint, brake, meter)
+        calls = [Request((Message("user", f"word {i} " * 20),), 12) for i in range(120)]
+        most = max(backend.most(r, endpoint.message_tokens(r.messages)).tokens for r in calls)
+        done = await asyncio.gather(*(backend.complete(r) for r in calls), return_exceptions=True)
+        await backend.close()
+    assert all(isinstance(r, Stopped) for r in done if isinstance(r, BaseException)), done
+    assert brake.pressed and "budget.tokens=4000" in brake.message
+    assert meter._aside == Spent(0, 0, pytest.approx(0.0))
+    billed = server.stats.billed
+    assert server.stats.tokens < billed, "some answers were of no use"
+    assert billed <= meter.used.tokens <= limit
+    assert meter.used.tokens > limit - most, "nothing stops before it must"
+
+
+async def test_a_try_whose_answer_is_lost_counts_for_the_most_it_may_have_cost() -> None:
+    async with OpenAIServer(faults={"truncated": 1.0}, key="k") as server:
+        endpoint = Endpoint(
+            "test-model", base_url=server.base_url, api_key_env="BUDGET_KEY", backoff_s=0.001,
+            max_retries=2,
+        )  # fmt: skip
+        brake = Brake()
+        meter = Meter(brake)
+        backend = MeteredBackend(endpoint, brake, meter)
+        with pytest.raises(ChatFailure, match="3 times"):
+            await backend.complete(request(10, reply=50))
+        once = backend.most(request(10, reply=50), endpoint.message_tokens(request(10).messages))
+        assert meter.used == once + once + once
+        meter.budget = Budget(tokens=4 * once.tokens)
+        with pytest.raises(Stopped):
+            await backend.complete(request(10, reply=50))
+        await backend.close()
+    assert server.stats.requests == 4, "the fifth could have passed the budget"
+
+
+async def test_an_answer_by_another_model_is_spent_as_the_server_tells() -> None:
+    async with OpenAIServer(faults={"model": 1.0}, key="k") as server:
+        endpoint = Endpoint(
+            "test-model", base_url=server.base_url, api_key_env="BUDGET_KEY", backoff_s=0.001,
+            max_retries=1,
+        )  # fmt: skip
+        brake = Brake()
+        meter = Meter(brake)
+        meter.budget = Budget(calls=5)
+        backend = MeteredBackend(endpoint, brake, meter)
+        with pytest.raises(ChatFailure):
+            await backend.complete(request(10))
+        await backend.close()
+    assert (meter.used.calls, meter.used.tokens) == (2, server.stats.billed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import fields
 
@@ -224,3 +225,25 @@ async def test_a_run_without_any_question_is_refused(bench) -> None:
     with pytest.raises(UserError, match="no question is left"):
         await bench.run("protocol.rules.categories=['1']", "dataset.max_sessions=1",
                         "dataset.max_conversations=1")  # fmt: skip
+
+
+async def test_the_next_conversation_opens_when_the_last_question_of_one_is_under_way(
+    bench, monkeypatch
+) -> None:
+    opened, second = [], asyncio.Event()
+    remember, answer = Notebook.remember, Notebook.answer
+
+    async def remembering(self, memory, sessions):
+        opened.append(sessions)
+        if len(opened) == 2:
+            second.set()
+        return await remember(self, memory, sessions)
+
+    async def answering(self, memory, query):
+        await asyncio.wait_for(second.wait(), 20)  # answered only when the other one is open, too
+        return await answer(self, memory, query)
+
+    monkeypatch.setattr(Notebook, "remember", remembering)
+    monkeypatch.setattr(Notebook, "answer", answering)
+    finished = await bench.run("concurrency.conversations=1", "concurrency.questions=64")
+    assert finished.built == 2 and finished.failed == 0

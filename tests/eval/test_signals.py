@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -33,6 +34,12 @@ def test_one_signal_finishes_calls_in_flight_and_the_same_command_goes_on(
         assert code == status, err
         assert "Traceback" not in err
         assert "stopped: Interrupted." in err and "The same command goes on from there" in err
+        of = int(
+            re.search(r"(\d+) of (\d+) questions of the runs that were begun are done", err)[2]
+        )
+        assert f"{server.stats.requests} of {of} questions" in err
+        assert f"by this command for {server.stats.requests} calls" in err
+        assert "scripts/run.py method=full" in err and "concurrency.questions=2" in err
         # every call that had begun was answered, stored, and its question recorded
         assert server.stats.requests == server.stats.answered <= 8
         assert len(records(tmp_path)) == server.stats.answered

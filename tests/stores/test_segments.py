@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from memsys.errors import UserError
+from memsys.stores import segments
 from memsys.stores.health import Health
-from memsys.stores.segments import SegmentStore
+from memsys.stores.segments import SegmentStore, segment_line
 
 
 def only_segment(folder: Path) -> Path:
@@ -75,6 +76,29 @@ def test_refresh_takes_in_what_another_writer_appends(tmp_path: Path) -> None:
     one.put("aa", 1)
     two.refresh()
     assert two.get("aa") == 1
+
+
+def test_an_idle_writers_segment_is_looked_at_again_and_an_ended_ones_rarely(
+    tmp_path, monkeypatch
+) -> None:
+    one, two = SegmentStore(tmp_path), SegmentStore(tmp_path)
+    one.put("aa", 1)
+    segment = only_segment(tmp_path)
+    os.utime(segment, (0, 0))
+    assert two.get("aa") == 1
+    one.put("bb", 2)
+    two.refresh()
+    assert two.get("bb") == 2
+    one.close()
+    os.utime(segment, (0, 0))
+    two.refresh()
+    with segment.open("ab") as file:
+        file.write(segment_line("cc", 3))
+    two.refresh()
+    assert two.get("cc") is None
+    monkeypatch.setattr(segments, "_AGAIN", 0.0)  # a lock of another machine may not be seen here
+    two.refresh()
+    assert two.get("cc") == 3
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

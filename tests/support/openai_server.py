@@ -57,8 +57,10 @@ class Stats:
     most_at_once: int = 0
     by_content: Counter[str] = field(default_factory=Counter)  # times asked, per content hash
     answered_by_content: Counter[str] = field(default_factory=Counter)
+    untaken: Counter[str] = field(default_factory=Counter)  # answered, but the client hung up
     faults: Counter[str] = field(default_factory=Counter)
-    tokens: int = 0
+    tokens: int = 0  # of good answers
+    billed: int = 0  # of all that was written, answers of no use included
     now: int = 0  # chat requests that are being answered
     most_per_window: int = 0  # requests within any `window` seconds
 
@@ -101,6 +103,7 @@ class OpenAIServer:
         self._times: deque[float] = deque()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
+        self._last: dict[asyncio.StreamWriter, tuple[float, str]] = {}  # time and hash of answers
 
     @property
     def base_url(self) -> str:
@@ -135,6 +138,9 @@ class OpenAIServer:
             pass
         finally:
             self._open.discard(writer)
+            answered, content = self._last.pop(writer, (0.0, ""))
+            if time.monotonic() < answered + 1.0:
+                self.stats.untaken[content] += 1
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -179,6 +185,7 @@ class OpenAIServer:
             writer.transport.abort()
             return False
         reply = self._reply(body, fault)
+        self.stats.billed += reply.get("usage", {}).get("total_tokens", 0)
         if self.mark:
             reply["system_fingerprint"] = content
         if fault:
@@ -188,6 +195,7 @@ class OpenAIServer:
         if fault in ("", "filter"):
             self.stats.answered += 1
             self.stats.answered_by_content[content] += 1
+            self._last[writer] = time.monotonic(), content
             self.stats.tokens += reply.get("usage", {}).get("total_tokens", 0)
         return await _send(writer, 200, reply)
 

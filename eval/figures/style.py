@@ -131,7 +131,7 @@ def page(
     """
     from matplotlib.figure import Figure
 
-    title = wrapped(words.title, width, TITLE)
+    title = wrapped(words.title, width, TITLE, bold=True)
     footer = "\n".join(wrapped(line, width, SMALL - 1) for line in words.footer)
     named = 0.08 + _lines(title, TITLE) + (_lines("x", TEXT) if words.warning else 0)
     legend = _lines("x", SMALL + 1) * -(-len(handles) // columns) + 0.06 if handles else 0
@@ -260,9 +260,10 @@ def saved(figure: Figure, kind: str) -> bytes:
     return out.getvalue()
 
 
-def wrapped(text: str, width: float, size: float) -> str:
+def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> str:
     """Break a text into lines that fit `width` inches at `size` points."""
-    return "\n".join(textwrap.wrap(text, max(20, int((width - 0.14) * 72 / (0.565 * size)))))
+    letter = (0.65 if bold else 0.565) * size  # DejaVu Sans, on average
+    return "\n".join(textwrap.wrap(text, max(20, int((width - 0.14) * 72 / letter))))
 
 
 def _lines(text: str, size: float) -> float:

@@ -18,6 +18,7 @@ from eval.figures.spec import parse_figure
 from memsys.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
+FIGURES = ROOT / "configs" / "figure"
 HEAD = 'title: "A title <b> & more"\npaper: ours\n'
 SPECS = {
     "lines": "kind: lines\ntable: sweep-depth\nx: {label: depth, pattern: 'l = (?P<x>.+?)( |$)',"
@@ -162,3 +163,17 @@ def test_the_highlighted_system_has_a_colour_of_its_own() -> None:
     assert found["MemGAS"] == 1
     assert 1 not in [place for name, place in found.items() if name != "MemGAS"]
     assert style.colour_of(["A", "B"], None) == {"A": 0, "B": 1}
+
+
+@pytest.mark.parametrize("width", [style.NARROW, 4.4, 7.0])
+def test_every_title_lies_within_the_page(width) -> None:
+    titles = [parse_figure(p.read_text(), p.stem).title for p in FIGURES.glob("*.yaml")]
+    assert len(titles) > 10
+    with style.styled():
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        for title in titles:
+            figure = style.page(style.Caption(title, "", ()), width, 2.0)
+            canvas = FigureCanvasAgg(figure)
+            drawn = figure.texts[0].get_window_extent(canvas.get_renderer())
+            assert 0 <= drawn.x0 < drawn.x1 <= figure.bbox.width, title

@@ -202,11 +202,12 @@ class Planner:
                 plan.rates = _rates(config)
             light = PlannedSpec.of(_lightened(config, self._manners.light), resources, ROOT)
             assert isinstance(light, PlannedSpec)
-            resources.own_vectors = self._embeds(plan.extent)
+            asks = light.needs & {"main", "auxiliary"}  # else no call depends on a vector
+            resources.own_vectors = bool(asks) and self._embeds(plan.extent)
             outcomes[lean] = await dry_run(spec, light, plan.extent, self._questions)
-            if "encoder" in light.needs:
-                self._widen(plan, config, own=resources.own_vectors and resources.had_own_vectors)
         plan.outcomes = [outcomes[lean] for lean in LEANS]
+        if "encoder" in light.needs:
+            self._widen(plan, config, own=resources.own_vectors and resources.had_own_vectors)
 
     def _embeds(self, part: Extent) -> bool:
         """Whether a dry run is short enough to embed with the encoder itself."""
@@ -217,8 +218,13 @@ class Planner:
         vectors = self._manners.vectors
         if vectors is None:
             return
-        plan.recall_wider = (0.0, 0.0) if own else vectors.recall
-        if _has(config, vectors.clustering):
+        builds = {tuple(c.calls for (phase, _), c in o.places.items() if phase == "build")
+                  for o in plan.outcomes}  # fmt: skip
+        if own:
+            plan.recall_wider = vectors.own_recall if any(builds) else (0.0, 0.0)
+        else:
+            plan.recall_wider = vectors.recall
+        if _has(config, vectors.clustering) or len(builds) > 1:
             plan.build_wider = vectors.own_clusters if own else vectors.clusters
 
 

@@ -37,12 +37,14 @@ _LIST = {"yes": 1, "even": 3, "no": 6}  # entries of a list without any example
 class VectorsTaken(Settings):
     """When a plan embeds with the encoder itself, and how much wider its ranges are otherwise.
 
-    `recall` is for the prompts of questions, `clusters` and `own_clusters` (with the encoder's
-    vectors) for the builds of methods that have the setting `clustering`: shares below and above.
+    Shares below and above: `recall` for the prompts of questions, `clusters` for builds whose
+    calls depend on vectors, those of methods with the setting `clustering` or that differ between
+    dry runs; `own_…` with the encoder's vectors, where those of replies still differ.
     """
 
     most_tokens: int
     recall: tuple[float, float]
+    own_recall: tuple[float, float]
     clusters: tuple[float, float]
     own_clusters: tuple[float, float]
     clustering: str

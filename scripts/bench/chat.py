@@ -174,6 +174,10 @@ CASES: dict[str, tuple[str, Callable[[int], Request], float]] = {
 }
 
 
+QUICK = ("short", "retrieved", "reflective")
+"""The cases of the quick bench, which has to end within minutes."""
+
+
 async def compare(
     chat: TransformersModel, make: Callable[[int], Request], count: int, repeats: int
 ) -> tuple[list[float], list[tuple[str, str]]]:
@@ -256,8 +260,9 @@ def formats(dtypes: Sequence[str]) -> list[Row]:
 
 def run(full: bool = False) -> list[Row]:
     """Return the rows of all cases."""
-    rows = formats(("float32", "bfloat16") if full else ("float32",))
-    return rows + asyncio.run(ratios(list(CASES), 16 if full else 8, 3 if full else 1))
+    if not full:
+        return asyncio.run(ratios(QUICK, 8, 1))
+    return formats(("float32", "bfloat16")) + asyncio.run(ratios(list(CASES), 16, 3))
 
 
 def main() -> None:

@@ -122,8 +122,8 @@ TESTING := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 test: $(READY) ## the test suite, the embedded models included (some 8 minutes on 2 cores)
 	@$(TESTING) -m "not gpu and not slow"
 
-test-all: $(READY) ## the slow tests too, and those for a GPU where there is one
-	@$(TESTING)
+test-all: $(READY) ## the slow tests too, those for a GPU where there is one, new examples of properties
+	@$(TESTING) --hypothesis-profile=explore
 
 lint: $(READY) ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

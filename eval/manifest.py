@@ -51,7 +51,9 @@ def write_manifest(spec: RunSpec, judging: Judging | None, *, finished: bool = F
         "hardware": hardware(),
         "started": before.get("started") or now,
         "finished": ended,
-        "encoder_stats": _encoder_stats(spec) if finished else None,
+        "encoder_stats": _encoder_stats(spec)
+        if finished
+        else ended and before.get("encoder_stats"),
     }
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps(manifest, indent=1, ensure_ascii=False, default=str) + "\n")

@@ -8,7 +8,7 @@ the category means weighted by their number of questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from eval.measures.judged import Judged
 from eval.measures.registry import parse_all
 
 FailedAs = Literal["excluded", "zero"]
+_NONE = "none: "  # how the method of an interval begins that there is not (eval.statistics, too)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,11 @@ class Aggregate:
     low: float | None
     high: float | None
     method: str
+
+
+def why_no_interval(found: Mapping[str, Any]) -> str:
+    """Return why a mean has no interval, by its entry in `scores.json`; empty where it has one."""
+    return "" if found["low"] is not None else str(found["method"]).removeprefix(_NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +64,7 @@ class Scored:
 
     def aggregate(self, at: Sequence[int] | None = None, level: float = 0.95) -> Aggregate:
         """Aggregate the items at these positions, or all."""
-        from eval.statistics import (  # lazy: SciPy
-            NO_SPREAD,
-            clustered_mean_interval,
-            jackknife_interval,
-        )
+        from eval.statistics import clustered_mean_interval, jackknife_interval  # lazy: SciPy
 
         places = range(len(self.items)) if at is None else at
         known = self.values if self.counts is None else self.counts
@@ -71,7 +73,8 @@ class Scored:
         n_left_out = sum(self.failed[i] and known[i] is None for i in places)
         n_excluded = len(places) - n - n_left_out
         if not inside:
-            return Aggregate(None, 0, n_failed, n_excluded, None, None, "none: no question counts")
+            reason = f"{_NONE}no question counts"
+            return Aggregate(None, 0, n_failed, n_excluded, None, None, reason)
         clusters = [self.items[i].conversation for i in inside]
         if isinstance(self.measure, CorpusMeasure) and self.counts is not None:
             rows = [row for i in inside if (row := self.counts[i]) is not None]
@@ -79,9 +82,8 @@ class Scored:
         else:
             values = [v for i in inside if (v := self.values[i]) is not None]
             found = clustered_mean_interval(values, clusters, level)
-        if found.se is not None and found.se <= NO_SPREAD:
-            # without spread, a width of zero would claim a certainty nobody has
-            reason = f"none: {self._sameness(inside)}"
+        if found.flat:
+            reason = f"{_NONE}{self._sameness(inside)}"
             return Aggregate(found.mean, n, n_failed, n_excluded, None, None, reason)
         # measures lie in [0, 1]; cutting an interval there costs it no coverage
         low = None if found.low is None else max(0.0, found.low)

@@ -38,6 +38,11 @@ class Interval:
     n: int
     method: str
 
+    @property
+    def flat(self) -> bool:
+        """Whether the values have no spread: a width of zero would claim what nobody knows."""
+        return self.se is not None and self.se <= NO_SPREAD
+
 
 def _t_interval(
     mean: float, se: float, freedom: int, level: float, n: int, method: str

@@ -15,7 +15,7 @@ from eval.judging import Judging
 from eval.measures.item import Item
 from eval.records import Record, key_of
 from eval.run import Finished
-from eval.scoring import Scores, score
+from eval.scoring import Scores, score, why_no_interval
 from memsys import cli
 
 
@@ -133,7 +133,7 @@ def _scores_table(scores: Mapping[str, Any], finished: Finished) -> Table:
         table.add_row(
             title,
             f"{100 * mean:.2f}",
-            interval["method"] if low is None else f"{100 * low:.2f} – {100 * high:.2f}",
+            why_no_interval(interval) or f"{100 * low:.2f} – {100 * high:.2f}",
             str(counts["n"]),
             str(counts["n_failed"] or ""),
         )

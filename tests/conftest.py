@@ -14,7 +14,7 @@ os.environ["COLUMNS"] = "160"
 for name in ("LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(name, None)
 
-# the same examples every time; `pytest --hypothesis-profile=explore` looks for new ones
+# the same examples every time; `make test-all` (--hypothesis-profile=explore) looks for new ones
 settings.register_profile("memsys", deadline=None, derandomize=True)
-settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.register_profile("explore", deadline=None)
 settings.load_profile("memsys")

@@ -15,7 +15,7 @@ from eval.compare.paired import FLIP, Paired, costs_apart, settings_apart
 from eval.prices import PriceList
 from eval.records import key_of
 from eval.runfolder import RunFolder
-from eval.statistics import NO_SPREAD, Comparison, Interval
+from eval.statistics import Comparison
 
 DASH = "–"
 _LONG = 60  # characters of a setting's value that are shown
@@ -72,7 +72,7 @@ def _differences(found: Sequence[Paired]) -> Table:
         interval = one.found.difference
         flipped = "single questions" if "single" in interval.method else "whole conversations"
         lines = [f"interval: {interval.method}; p: sign flips of {flipped}"]
-        if any(_flat(other.found.difference) for other in caption if other.found):
+        if any(other.found.difference.flat for other in caption if other.found):
             lines.append("no ±: the difference is the same everywhere, which shows no spread")
         if one.detectable:
             lines.append(
@@ -87,13 +87,9 @@ def _differences(found: Sequence[Paired]) -> Table:
 
 def _difference(found: Comparison) -> str:
     interval = found.difference
-    half = f" ± {100 * (interval.high - interval.mean):.2f}" if interval.high is not None else ""
-    return f"{100 * interval.mean:+.2f}{'' if _flat(interval) else half}"
-
-
-def _flat(interval: Interval) -> bool:
-    """Whether a difference has no spread: a width of zero would claim a certainty nobody has."""
-    return interval.se is not None and interval.se <= NO_SPREAD
+    if interval.high is None or interval.flat:
+        return f"{100 * interval.mean:+.2f}"
+    return f"{100 * interval.mean:+.2f} ± {100 * (interval.high - interval.mean):.2f}"
 
 
 def _wins(found: Comparison) -> str:

@@ -115,7 +115,7 @@ class PlanningResources(Resources):
         self.notes = notes
         self.own_vectors = False  # of the encoder itself, for the run that is planned now
         self._backends: dict[int, PlanningBackend] = {}
-        self._encoders: dict[str, PlanningEncoder] = {}
+        self._encoders: dict[tuple[int, Path | None, bool], PlanningEncoder] = {}
         self._replies: dict[Path, PlanningReplies] = {}
 
     def backend(self, config: Mapping[str, Any], where: str) -> Backend:
@@ -126,7 +126,7 @@ class PlanningResources(Resources):
     def encoder(self, config: Mapping[str, Any], vectors: Path | None) -> BatchingEncoder:
         """Return the planning encoder that stands for a config's."""
         model = self.real.embedding_model(config)
-        key = f"{id(model)} {vectors} {self.own_vectors}"
+        key = id(model), vectors, self.own_vectors
         if key not in self._encoders:
             store = None if vectors is None else VectorStore(vectors)
             made = PlanningEncoder(model, store, self.notes, own=self.own_vectors)
@@ -141,11 +141,6 @@ class PlanningResources(Resources):
         """Return the planning store over a run's reply store."""
         stores = spec.stores
         return self._replies.setdefault(stores.vectors, PlanningReplies(stores.replies))
-
-    @property
-    def had_own_vectors(self) -> bool:
-        """Whether the encoders that were to give vectors of their own have done so."""
-        return all(encoder.own for key, encoder in self._encoders.items() if key.endswith("True"))
 
     def embedding(self) -> Embedded:
         """Return what has been embedded so far."""
@@ -163,6 +158,11 @@ class PlannedSpec(RunSpec):
         """The chat model of the dry run."""
         resources = cast(PlanningResources, self.resources)
         return PlanningChat(self.backends, cast(Any, resources.replies(self)))
+
+    @property
+    def own_vectors(self) -> bool:
+        """Whether the dry run embedded with the encoder itself, and never had to do without."""
+        return cast(PlanningEncoder, self.system.tools.encoder).own
 
 
 @dataclass

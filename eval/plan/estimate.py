@@ -29,6 +29,10 @@ SAMPLING = 0.1
 than that one by one, and by less two together."""
 
 
+_EXACT = (0.0, 0.0)
+"""Nothing added to a range, below and above."""
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """An expected value between a low and a high one."""
@@ -76,8 +80,8 @@ class RunPlan:
     extent: Extent = field(default_factory=Extent)
     sampled_questions: bool = False
     rates: Mapping[str, Limits] = field(default_factory=dict)
-    build_wider: tuple[float, float] = (0.0, 0.0)
-    recall_wider: tuple[float, float] = (0.0, 0.0)
+    build_wider: tuple[float, float] = _EXACT
+    recall_wider: tuple[float, float] = _EXACT
     problem: str | None = None
 
     @property
@@ -185,6 +189,7 @@ class Planner:
 
     async def _fill(self, plan: RunPlan, config: RunConfig) -> None:
         outcomes: dict[Lean, Outcome] = {}
+        embeds = own = False
         for lean in ("even", "yes", "no"):
             first = outcomes.get("even")
             if first is not None and not first.places:
@@ -205,9 +210,10 @@ class Planner:
             asks = light.needs & {"main", "auxiliary"}  # else no call depends on a vector
             resources.own_vectors = bool(asks) and self._embeds(plan.extent)
             outcomes[lean] = await dry_run(spec, light, plan.extent, self._questions)
+            embeds, own = "encoder" in light.needs, light.own_vectors
         plan.outcomes = [outcomes[lean] for lean in LEANS]
-        if "encoder" in light.needs:
-            self._widen(plan, config, own=resources.own_vectors and resources.had_own_vectors)
+        if embeds:
+            self._widen(plan, config, own=own)
 
     def _embeds(self, part: Extent) -> bool:
         """Whether a dry run is short enough to embed with the encoder itself."""
@@ -220,10 +226,9 @@ class Planner:
             return
         builds = {tuple(c.calls for (phase, _), c in o.places.items() if phase == "build")
                   for o in plan.outcomes}  # fmt: skip
-        if own:
-            plan.recall_wider = vectors.own_recall if any(builds) else (0.0, 0.0)
-        else:
-            plan.recall_wider = vectors.recall
+        # the vectors of what a model wrote are a guess, whoever makes them
+        exact = own and not any(builds)
+        plan.recall_wider = _EXACT if exact else vectors.own_recall if own else vectors.recall
         if _has(config, vectors.clustering) or len(builds) > 1:
             plan.build_wider = vectors.own_clusters if own else vectors.clusters
 

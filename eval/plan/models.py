@@ -227,7 +227,7 @@ class PlanningEncoder:
                 return await compute(self._of_the_model, texts, kind)
             except (MemsysError, OSError):
                 self._notes.add(f"{self.real.name} cannot be had here; its vectors are estimated")
-        self.own = False
+        self.own = False  # from now on: vectors of two kinds cannot be compared
         return np.stack([self._vector(text) for text in texts])
 
     def _of_the_model(self, texts: Sequence[str], kind: Kind) -> Vectors:

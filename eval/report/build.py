@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -21,6 +21,7 @@ from eval.report.spending import failures, latency, spending
 from eval.report.tables import read_tables
 from eval.report.units import Memories
 from eval.report.wording import prompt_texts
+from eval.scoring import why_no_interval
 from memsys.errors import UserError
 
 
@@ -109,7 +110,13 @@ def _run(run: LoadedRun, prices: PriceList) -> dict[str, Any]:
         ],
         "by_category": {
             names.get(category, category): {
-                name: [found["mean"], found["low"], found["high"], found["n"], _why(found)]
+                name: [
+                    found["mean"],
+                    found["low"],
+                    found["high"],
+                    found["n"],
+                    why_no_interval(found),
+                ]
                 for name, found in of.items()
             }
             for category, of in scores.get("by_category", {}).items()
@@ -121,12 +128,9 @@ def _run(run: LoadedRun, prices: PriceList) -> dict[str, Any]:
 
 
 def _interval(found: dict[str, Any] | None) -> dict[str, Any]:
-    return {k: found[k] for k in ("low", "high", "method")} if found else {}
-
-
-def _why(found: Mapping[str, Any]) -> str:
-    """Return why a mean has no interval; empty where it has one."""
-    return str(found.get("method", "")).removeprefix("none: ") if found["low"] is None else ""
+    if not found:
+        return {}
+    return {"low": found["low"], "high": found["high"], "why": why_no_interval(found)}
 
 
 def _licences(runs: Sequence[LoadedRun]) -> list[list[str]]:

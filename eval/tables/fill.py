@@ -11,6 +11,7 @@ from eval.config import CONFIGS
 from eval.costs import Missing, RunCosts
 from eval.measures.registry import parse
 from eval.prices import PriceList
+from eval.scoring import why_no_interval
 from eval.tables.level import Level, differences, level, verdict
 from eval.tables.marks import Compared, Marks, compare
 from eval.tables.measured import Measured, RunFolders
@@ -227,8 +228,8 @@ def _score(
     low = None if interval["low"] is None else 100 * interval["low"]
     high = None if interval["high"] is None else 100 * interval["high"]
     said = "" if published is None else verdict(100 * mean, low, high, published, at)
-    why = str(interval["method"]).removeprefix("none: ") if low is None else ""
     counted = (of["n"], of["n_failed"])
+    why = why_no_interval(interval)
     return Cell(100 * mean, low, high, *counted, published, at, said, no_interval=why)
 
 

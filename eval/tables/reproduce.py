@@ -96,8 +96,10 @@ class Runs:
                 self.totals.add(await carry_out(spec, self._board))
         elif not (spec.folder / MANIFEST).is_file():
             raise UserError("not run yet in this setting")
-        elif unfinished := RunFolder(spec.folder).unfinished:
+        elif unfinished := (run := RunFolder(spec.folder)).unfinished:
             raise UserError(unfinished)
+        elif not run.scores:
+            raise UserError("not scored yet")
         return spec.folder
 
     async def _timed(self, spec: RunSpec) -> Path:

@@ -101,14 +101,9 @@ class StoredReplies:
 
 
 def _plain(backend: Backend, reply: Reply) -> dict[str, Any]:
-    usage = reply.usage
     return {
         "text": reply.text,
-        "usage": {
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "estimated": usage.estimated,
-        },
+        "usage": reply.usage,
         "latency": reply.latency,
         "finish": reply.finish,
         "model": reply.model or backend.name,

@@ -10,7 +10,10 @@ _OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
 def dumps(value: Any) -> bytes:
-    """Return `value` as one line of JSON; lone surrogates, which no file may hold, become `?`."""
+    """Return `value` as one line of JSON; lone surrogates, which no file may hold, become `?`.
+
+    A dataclass is written as its fields.
+    """
     try:
         return orjson.dumps(value, option=_OPTIONS)
     except TypeError:

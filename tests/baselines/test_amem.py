@@ -9,6 +9,7 @@ from datetime import datetime
 import numpy as np
 import pytest
 import yaml
+from anything import filled_with_anything
 from doubles import HashEncoder, TableEncoder, tools
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -357,20 +358,11 @@ class TestMalformed:
     @settings(max_examples=50, deadline=None)
     @given(st.data())
     def test_random_replies_never_lose_a_turn(self, data):
-        anything = st.recursive(
-            st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5)),
-            lambda inner: st.lists(inner, max_size=3),
-            max_leaves=4,
-        )
         shapes = st.sampled_from([Analysis, Evolution, Keywords])
         reply = st.one_of(
             st.text(max_size=30),
             st.sampled_from(MALFORMED),
-            shapes.flatmap(
-                lambda s: st.fixed_dictionaries(dict.fromkeys(s.model_fields, anything)).map(
-                    json.dumps
-                )
-            ),
+            shapes.flatmap(filled_with_anything),
         )
         system = amem(lambda *_: data.draw(reply))
         memory = build(system, sessions(4))

@@ -28,7 +28,7 @@ from eval.progress import Board
 from eval.records import read_records
 from eval.stopping import Brake, Stopped
 from memsys.errors import ChatFailure
-from memsys.llm.chat import Message, Request
+from memsys.llm.chat import Backend, Message, Request
 from memsys.llm.endpoint import Endpoint
 
 PRICES = PriceList({"fake": Price(input=1.0, output=2.0, date="2024-01-01", source="a test")})
@@ -39,11 +39,11 @@ def key(monkeypatch) -> None:
     monkeypatch.setenv("BUDGET_KEY", "k")
 
 
-def metered(budget: Budget, delay: float = 0.0) -> tuple[MeteredBackend, Meter, Brake]:
+def metered(budget: Budget, backend: Backend | None = None) -> tuple[MeteredBackend, Meter, Brake]:
     brake = Brake()
     meter = Meter(brake)
     meter.budget, meter.prices = budget, PRICES
-    return MeteredBackend(FakeBackend(delay=delay), brake, meter), meter, brake
+    return MeteredBackend(backend or FakeBackend(), brake, meter), meter, brake
 
 
 def request(words: int, reply: int = 5) -> Request:
@@ -57,7 +57,7 @@ async def spend(backend: MeteredBackend, calls: list[Request]) -> int:
 
 
 async def test_calls_stop_exactly_at_the_budget_however_many_are_in_flight() -> None:
-    backend, meter, brake = metered(Budget(calls=7), delay=0.01)
+    backend, meter, brake = metered(Budget(calls=7), FakeBackend(delay=0.01))
     assert await spend(backend, [request(i) for i in range(1, 30)]) == 7
     assert meter.used.calls == 7
     assert brake.status == BUDGET_REACHED
@@ -66,7 +66,7 @@ async def test_calls_stop_exactly_at_the_budget_however_many_are_in_flight() -> 
 
 async def test_a_call_that_may_fit_waits_for_those_in_flight() -> None:
     # each call may take 10 + 1 + 90 tokens and takes 10 + 1: all ten fit, though no two at once
-    backend, meter, brake = metered(Budget(tokens=201), delay=0.005)
+    backend, meter, brake = metered(Budget(tokens=201), FakeBackend(delay=0.005))
     assert await spend(backend, [request(10, reply=90) for _ in range(10)]) == 10
     assert meter.used.tokens == 110
     assert not brake.pressed
@@ -173,6 +173,15 @@ def test_the_budget_is_the_whole_commands_in_a_table_and_a_sweep(tmp_path) -> No
             assert "written" not in out
 
 
+def metered_endpoint(
+    server: OpenAIServer, budget: Budget, **manners: int
+) -> tuple[MeteredBackend, Meter, Brake]:
+    endpoint = Endpoint(
+        "test-model", base_url=server.base_url, api_key_env="BUDGET_KEY", backoff_s=0.001, **manners
+    )
+    return metered(budget, endpoint)
+
+
 FAULTY = {"truncated": 0.1, "empty": 0.1, "model": 0.1, "500": 0.1, "429": 0.1, "reset": 0.1}
 
 
@@ -180,16 +189,11 @@ FAULTY = {"truncated": 0.1, "empty": 0.1, "model": 0.1, "500": 0.1, "429": 0.1, 
 async def test_tries_that_are_billed_in_vain_count_and_the_budget_holds(seed: int) -> None:
     limit = 4000
     async with OpenAIServer(faults=FAULTY, seed=seed, latency=0.002, key="k") as server:
-        endpoint = Endpoint(
-            "test-model", base_url=server.base_url, api_key_env="BUDGET_KEY", backoff_s=0.001,
-            concurrency=8, max_retries=12,
-        )  # fmt: skip
-        brake = Brake()
-        meter = Meter(brake)
-        meter.budget = Budget(tokens=limit)
-        backend = MeteredBackend(endpoint, brake, meter)
+        backend, meter, brake = metered_endpoint(
+            server, Budget(tokens=limit), concurrency=8, max_retries=12
+        )
         calls = [Request((Message("user", f"word {i} " * 20),), 12) for i in range(120)]
-        most = max(backend.most(r, endpoint.message_tokens(r.messages)).tokens for r in calls)
+        most = max(backend.most(r, backend.message_tokens(r.messages)).tokens for r in calls)
         done = await asyncio.gather(*(backend.complete(r) for r in calls), return_exceptions=True)
         await backend.close()
     assert all(isinstance(r, Stopped) for r in done if isinstance(r, BaseException)), done
@@ -203,16 +207,10 @@ async def test_tries_that_are_billed_in_vain_count_and_the_budget_holds(seed: in
 
 async def test_a_try_whose_answer_is_lost_counts_for_the_most_it_may_have_cost() -> None:
     async with OpenAIServer(faults={"truncated": 1.0}, key="k") as server:
-        endpoint = Endpoint(
-            "test-model", base_url=server.base_url, api_key_env="BUDGET_KEY", backoff_s=0.001,
-            max_retries=2,
-        )  # fmt: skip
-        brake = Brake()
-        meter = Meter(brake)
-        backend = MeteredBackend(endpoint, brake, meter)
+        backend, meter, _ = metered_endpoint(server, Budget(), max_retries=2)
         with pytest.raises(ChatFailure, match="3 times"):
             await backend.complete(request(10, reply=50))
-        once = backend.most(request(10, reply=50), endpoint.message_tokens(request(10).messages))
+        once = backend.most(request(10, reply=50), backend.message_tokens(request(10).messages))
         assert meter.used == once + once + once
         meter.budget = Budget(tokens=4 * once.tokens)
         with pytest.raises(Stopped):
@@ -223,14 +221,7 @@ async def test_a_try_whose_answer_is_lost_counts_for_the_most_it_may_have_cost()
 
 async def test_an_answer_by_another_model_is_spent_as_the_server_tells() -> None:
     async with OpenAIServer(faults={"model": 1.0}, key="k") as server:
-        endpoint = Endpoint(
-            "test-model", base_url=server.base_url, api_key_env="BUDGET_KEY", backoff_s=0.001,
-            max_retries=1,
-        )  # fmt: skip
-        brake = Brake()
-        meter = Meter(brake)
-        meter.budget = Budget(calls=5)
-        backend = MeteredBackend(endpoint, brake, meter)
+        backend, meter, _ = metered_endpoint(server, Budget(calls=5), max_retries=1)
         with pytest.raises(ChatFailure):
             await backend.complete(request(10))
         await backend.close()

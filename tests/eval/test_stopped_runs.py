@@ -43,6 +43,9 @@ async def test_a_stopped_run_fills_no_table_until_it_is_finished(bench) -> None:
     await carry_out(bench.spec(), Board("off"))
     assert await look_up(spec) == spec.folder
     assert not RunFolder(spec.folder).unfinished
+    (spec.folder / "scores.json").unlink()  # killed between the last question and the scores
+    with pytest.raises(UserError, match="not scored yet"):
+        await look_up(spec)
 
 
 async def test_scores_of_a_run_that_is_begun_anew_go_with_its_records(bench) -> None:
@@ -64,11 +67,13 @@ async def test_asking_failed_questions_again_keeps_a_finished_run_whole(bench) -
         first = await carry_out(bench.spec(), Board("off"))
     finally:
         FakeBackend.failing.clear()
-    ended = manifest(first.spec.folder)["finished"]
-    assert first.failed and ended
+    file, known = first.spec.folder / "manifest.json", manifest(first.spec.folder)
+    assert first.failed and known["finished"]
+    file.write_text(json.dumps(known | {"encoder_stats": {"texts": 5}}))
     with pytest.raises(Stopped):
         await carry_out(bench.spec("budget.calls=0"), Board("off"))
-    assert manifest(first.spec.folder)["finished"] == ended
+    again = manifest(first.spec.folder)
+    assert (again["finished"], again["encoder_stats"]) == (known["finished"], {"texts": 5})
     assert (first.spec.folder / "scores.json").is_file()
 
 

@@ -264,8 +264,8 @@ async def test_a_slow_wandb_holds_up_neither_the_loop_nor_the_end(bench, monkeyp
     finished = await carry_out(bench.spec("wandb.mode=online", *settings), board)
     took = time.monotonic() - start
     task.cancel()
-    assert len(finished.records) == 3 and 1.5 < took < 11.0
-    assert longest < 6.0, "something blocked the event loop while wandb slept"
+    assert len(finished.records) == 3 and 1.5 < took < 12.0
+    assert longest < 3.0, "something blocked the event loop while wandb slept"
     (line,) = said.getvalue().splitlines()
     assert line.startswith("warning: wandb: it has not taken everything within 2 s; wandb sync ")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from eval.report.reading import LoadedRun, find_runs, load_runs
 from memsys.stores.memories import Build, MemoryStore
 from memsys.stores.plain import dumps
 from memsys.system import Memory, Unit
@@ -253,3 +254,10 @@ def add_systems(case: Case, data: Path) -> None:
 def systems(case: Case) -> Case:
     add_systems(case, case.conversation())
     return case
+
+
+def loaded(case: Case) -> list[LoadedRun]:
+    """Read all runs of a case, none of which may be left out."""
+    runs, left_out = load_runs(find_runs([case.results / "runs"]))
+    assert not left_out
+    return runs

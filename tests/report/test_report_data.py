@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.prices import Price, PriceList
 from eval.report.columns import by_field
 from eval.report.evidence import AROUND, WHOLE, Excerpts, read_conversations
 from eval.report.questions import PART, Details, index_runs
 from eval.report.reading import find_runs, load_run, load_runs, settings_of
-from eval.report.spending import error_kind, failures, latency, spending
-from eval.report.tables import read_tables
 from eval.report.units import (
     SHOWN,
     UNIT_TEXT,
@@ -31,14 +27,7 @@ from memsys.dialogue import Conversation, Session, Turn
 from memsys.errors import UserError
 from memsys.system import Unit
 
-from .conftest import call, record
-
-
-def loaded(case):
-    runs, left_out = load_runs(find_runs([case.results / "runs"]))
-    assert not left_out
-    return runs
-
+from .conftest import loaded, record
 
 # --- reading runs
 
@@ -341,138 +330,3 @@ def test_details_hold_evidence_memories_trace_and_calls(systems) -> None:
     assert (names[phase], names[role], names[prompt]) == ("judge", "judge", "answering/x@12ab")
     assert numbers == [100, 10, 0, 0.5, False]
     assert mine["judged"][0]["scores"] == {"correct": 1.0}
-
-
-# --- what it took
-
-
-def test_costs_by_phase_and_role_in_order(case) -> None:
-    judged = {"conversation": "mill", "index": 0, "id": "mill_qa0", "judge": "s", "verdicts": {},
-              "counts": {}, "calls": [call(phase="judge", role="judge", model="other")],
-              "error": None}  # fmt: skip
-    build = case.memory("ab" * 32, Unit("u", ""))
-    calls = [call(), call(cached=True), call(role="auxiliary", seconds=0.25)]
-    case.run("rag", [record(calls=calls)], builds=[build], judgements=[judged], judge="j1")
-    (run,) = loaded(case)
-    prices = PriceList({"little-model": Price(input=1.0, output=10.0, date="d", source="s")})
-    rows = spending(run, prices)
-    assert [(r["phase"], r["role"], r["calls"], r["stored"]) for r in rows] == [
-        ("build", "main", 1, 0), ("question", "main", 2, 1), ("question", "auxiliary", 1, 0),
-        ("judge", "judge", 1, 0),
-    ]  # fmt: skip
-    assert rows[1]["prompt_tokens"] == 200
-    assert rows[1]["usd"] == pytest.approx((200 * 1.0 + 20 * 10.0) / 1e6)
-    assert rows[3]["usd"] is None
-    assert rows[3]["no_usd"] == "no price for other"
-
-
-def test_latency_leaves_failed_questions_out(case) -> None:
-    records = [record(i, seconds=float(i)) for i in range(1, 21)]
-    records.append(record(21, seconds=900.0, error="Timeout: x"))
-    folder = case.run("rag", records, builds=[case.memory("ab" * 32, Unit("u", ""))])
-    case.lines(folder / "timing.jsonl", [record(0, seconds=7.0)])
-    found = latency(load_run(folder))
-    assert (found["median"], found["p95"]) == (11.0, 20.0)
-    assert (found["timed_median"], found["timed"]) == (7.0, 1)
-    assert (found["build_seconds"], found["units"]) == (1.5, 1)
-    failed = case.run("mpc", [record(error="Timeout: x")])
-    assert latency(load_run(failed))["median"] is None
-
-
-def test_failures_are_told_by_kind_with_events_and_valid_replies(case) -> None:
-    records = [
-        record(0, error="Timeout: no reply after 60 s", calls=[]),
-        record(1, error="Timeout: no reply after 90 s", calls=[]),
-        record(2, error="build: the endpoint gave up: 500", calls=[]),
-        record(3, counts={"rag.rewrite:fallback": 2, "context_tokens": 9},
-               calls=[call(schema=True, valid=True), call(schema=True, valid=False)]),
-    ]  # fmt: skip
-    case.run("rag", records, values=[{"f1": 0.0}] * 4)
-    (run,) = loaded(case)
-    found = failures(run)
-    assert found["errors"] == [
-        ["Timeout", 2, "Timeout: no reply after 60 s"],
-        ["build: the endpoint gave up", 1, "build: the endpoint gave up: 500"],
-    ]
-    assert found["events"] == [("rag.rewrite:fallback", 2)]
-    assert (found["valid"], found["schema_calls"]) == (1, 2)
-    assert found["unavailable"] == {"bertscore": "needs roberta-large"}
-    assert error_kind("no colon at all") == "no colon at all"
-
-
-# --- tables
-
-FIELDS = (
-    "table,profile,block,system,measure,definition,value,low,high,n,failed,published,difference,"
-    "level,verdict,settings that differ,run,reason,mark,remark,no interval,new"
-)
-
-
-def test_tables_are_read_by_block_with_what_later_versions_add(tmp_path) -> None:
-    rows = [
-        FIELDS,
-        "t1,paper,B,MemGAS,f1,F1 (ours; n=3),12.5,10,15,3,1,11,1.5,exact,agrees,a: b; c,x/runs/ab,"
-        ",▲,,,later",
-        't1,paper,B,RAG,f1,F1 (ours; n=3),,,,0,0,9,,,,,,not run yet,,,,',
-        't1,paper,C,MemGAS,f1,F1 (ours; n=9),1,,,9,0,,,cut,,,,,,,a single question,',
-    ]  # fmt: skip
-    (tmp_path / "t1-paper.csv").write_text("\n".join(rows) + "\n")
-    (tmp_path / "statistics.csv").write_text("dataset,sessions\nLoCoMo,272\n")
-    configs = tmp_path / "configs"
-    configs.mkdir()
-    columns = [{"measure": "f1", "heading": "F1!"}]
-    (configs / "t1.yaml").write_text(
-        json.dumps({"title": "T", "paper": "memgas", "number": "1", "columns": columns})
-    )
-    (table,) = read_tables(tmp_path, configs)
-    assert (table["title"], table["paper"], table["number"]) == ("T", "memgas", "1")
-    first, second = table["blocks"]
-    assert first["columns"][0]["heading"] == "F1!"
-    row = first["rows"][0]
-    assert (row["run"], row["differ"]) == ("ab", ["a: b", "c"])
-    cell = row["cells"][0]
-    assert (cell["value"], cell["low"], cell["published"], cell["difference"]) == (
-        12.5,
-        10,
-        11,
-        1.5,
-    )
-    assert (cell["verdict"], cell["level"], cell["failed"]) == ("agrees", "exact", 1)
-    assert cell["mark"] == "▲"
-    assert cell["more"] == {"new": "later"}
-    assert first["rows"][1]["cells"][0]["value"] is None
-    assert first["rows"][1]["cells"][0]["reason"] == "not run yet"
-    assert len(second["rows"]) == 1
-
-
-def test_columns_of_one_measure_are_told_apart_by_category(tmp_path) -> None:
-    rows = ["table,block,system,measure,category,value",
-            "t,B,S,f1,multi-hop,1", "t,B,S,f1,temporal,2"]  # fmt: skip
-    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
-    (table,) = read_tables(tmp_path, tmp_path)
-    assert [cell["value"] for cell in table["blocks"][0]["rows"][0]["cells"]] == [1, 2]
-
-
-def test_our_own_table_files_are_read(monkeypatch, tmp_path) -> None:
-    """Whatever the table writer's CSV holds today is what the report reads."""
-    from eval.config import CONFIGS
-    from eval.tables.fill import Cell, FilledBlock, FilledRow, FilledTable
-    from eval.tables.spec import load_table
-    from eval.tables.write import comma_separated
-
-    spec = load_table("memgas-1")
-    profile = next(iter(spec.blocks))
-    block = spec.blocks[profile][0]
-    cells = tuple(Cell(40.0 + i, 30.0, 50.0, 10, 0, 41.0, "exact", "agrees")
-                  for i in range(len(spec.columns)))  # fmt: skip
-    rows = (FilledRow(spec.rows[0], cells, ("main: x (paper: y)",), folder="results/runs/r/f1"),)
-    titles = {column.measure: f"{column.heading} (definition)" for column in spec.columns}
-    table = FilledTable("memgas-1", profile, spec, (FilledBlock(block, rows, titles),))
-    (tmp_path / "memgas-1.csv").write_text(comma_separated(table), encoding="utf-8")
-    (found,) = read_tables(tmp_path, CONFIGS / "table")
-    assert found["title"] == spec.title
-    (read,) = found["blocks"]
-    assert [c["heading"] for c in read["columns"]] == [c.heading for c in spec.columns]
-    assert [c["value"] for c in read["rows"][0]["cells"]] == [c.value for c in cells]
-    assert read["rows"][0]["run"] == "f1"
-    assert os.sep not in read["rows"][0]["run"]

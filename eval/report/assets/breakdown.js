@@ -48,7 +48,7 @@ function categoryTable(name, runs, measure) {
   const rows = having.map((run) => {
     const whole = run.measures.find((m) => m.name === measure);
     const cells = categories.map((c) => barCell((run.by_category[c] || {})[measure]));
-    return [rowHead(run.label, run.cut ? h("small", {}, `cut: ${run.cut}`) : null), barCell([whole.mean, whole.low, whole.high, whole.n, whole.low === null ? (whole.method || "").replace("none: ", "") : ""]), ...cells];
+    return [rowHead(run.label, run.cut ? h("small", {}, `cut: ${run.cut}`) : null), barCell([whole.mean, whole.low, whole.high, whole.n, whole.why]), ...cells];
   });
   const definitions = new Map();
   for (const run of having) {

@@ -7,6 +7,7 @@ from functools import cache
 
 from eval import summary
 from eval.budget import Budget, check_prices
+from eval.collector import collecting_rarely
 from eval.config import CONFIGS
 from eval.judging import Judging
 from eval.plan.against import compare, planned_for, said
@@ -56,7 +57,8 @@ async def _carry_out(spec: RunSpec, board: Board) -> Finished:
             following.run(finished)
         return finished
     async with follow_run(spec, board) as following:
-        finished = await run(spec, prices, board, judging)
+        with collecting_rarely():
+            finished = await run(spec, prices, board, judging)
         summary.score_run(finished, judging)
         following.run(finished)
     return finished

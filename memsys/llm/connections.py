@@ -1,68 +1,47 @@
-"""Clients of one server: as many as calls are in flight, each with a connection of its own.
-
-An HTTP pool looks at each of its connections twice for every call: shared by a hundred calls in
-flight, that costs more than the calls themselves.
-"""
+"""The client of one server: a connection for every call in flight, kept open for the next."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from importlib import import_module
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-class Clients:
-    """Lends a client to each call and takes it back; the one used last goes first."""
+class Connections:
+    """Opens the openai client when it is first asked for, once for each event loop."""
 
     def __init__(self, url: str, key: Callable[[], str], timeout: float) -> None:
-        """Nothing is contacted; `key` is asked when a client is made, `timeout` is in seconds."""
+        """Nothing is contacted; `key` is asked when the client is made, `timeout` is in seconds."""
         self._url, self._key, self._timeout = url, key, timeout
-        self._free: list[AsyncOpenAI] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._made: tuple[asyncio.AbstractEventLoop, AsyncOpenAI] | None = None
 
-    @contextmanager
-    def lent(self) -> Iterator[AsyncOpenAI]:
-        """Hold a client for one call."""
+    def client(self) -> AsyncOpenAI:
+        """Return the client of the running event loop: connections belong to the loop they are of.
+
+        The client of another loop is let go; its connections ended with its loop.
+        """
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._free = loop, []  # connections belong to the loop that opened them
-        client = self._free.pop() if self._free else self._made()
-        try:
-            yield client
-        finally:
-            if self._loop is loop:
-                self._free.append(client)
+        if self._made is None or self._made[0] is not loop:
+            self._made = loop, self._opened()
+        return self._made[1]
 
     async def close(self) -> None:
         """Close the connections."""
-        free, self._free = self._free, []
-        for client in free:
-            await client.close()
+        made, self._made = self._made, None
+        if made is not None and made[0] is asyncio.get_running_loop():
+            await made[1].close()
 
-    def _made(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+    def _opened(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI, DefaultAioHttpClient
 
         return AsyncOpenAI(
             api_key=self._key(),
             base_url=self._url,
             max_retries=0,  # ours know the limits of all calls, the client's only of one
             timeout=self._timeout,
-            http_client=DefaultAsyncHttpxClient(verify=_trusted()),
+            # the client's default transport walks all its connections twice for every call
+            http_client=DefaultAioHttpClient(),
         )
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    """The certificates that the client trusts anyway, read once: it takes a tenth of a second."""
-    from openai import DefaultAsyncHttpxClient
-
-    library = DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]  # httpx or httpx2
-    context: ssl.SSLContext = import_module(library).create_ssl_context()
-    return context

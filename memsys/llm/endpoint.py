@@ -20,8 +20,8 @@ from memsys.errors import (
 from memsys.llm import tries
 from memsys.llm.address import Address
 from memsys.llm.chat import Message, Reply, Request, Usage
-from memsys.llm.connections import Clients
-from memsys.llm.faults import PATIENCE, Backoff, Fault, of_status, same_model
+from memsys.llm.connections import Connections
+from memsys.llm.faults import PATIENCE, Backoff, Fault, broken, of_status, same_model
 from memsys.llm.limits import AdaptiveLimit, traffic_of
 from memsys.llm.schemas import strict
 from memsys.llm.tokens import TokenCounter
@@ -89,7 +89,7 @@ class Endpoint:
         self._others = 0  # answers under another model's name; -1 once the right one has answered
         self._refused: EndpointRefused | None = None
         self._lost = 0
-        self._clients = Clients(self._address.url, self._address.key, timeout_s)
+        self._connections = Connections(self._address.url, self._address.key, timeout_s)
 
     @property
     def name(self) -> str:
@@ -174,8 +174,8 @@ class Endpoint:
         self._address.key()  # a missing one is told at once
         try:
             async with asyncio.timeout(4.5):
-                with self._clients.lent() as client:
-                    listed = await client.with_options(timeout=4.0).models.list()
+                client = self._connections.client().with_options(timeout=4.0)
+                listed = await client.models.list()
                 ids = [model.id for model in listed.data or ()]
         except (TimeoutError, openai.APIConnectionError):
             raise UserError(
@@ -201,7 +201,7 @@ class Endpoint:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._clients.close()
+        await self._connections.close()
 
     async def _ask(self, body: dict[str, Any], booked: int, request: Request) -> Reply | Fault:
         """Make one try, when its turn has come."""
@@ -236,20 +236,18 @@ class Endpoint:
 
     async def _try(self, body: dict[str, Any]) -> Any:
         """Send one request; returns the completion as JSON values, or the fault."""
+        import aiohttp  # whose errors the client lets through now and then
         import openai
 
         try:
             async with asyncio.timeout(self._timeout):
+                client = self._connections.client()
                 # plain JSON both ways: the typed front door would walk all of it, twice
-                with self._clients.lent() as client:
-                    return await client.post("/chat/completions", cast_to=object, body=body)
+                return await client.post("/chat/completions", cast_to=object, body=body)
         except openai.APIStatusError as error:
             return _judged(error)
-        except (TimeoutError, openai.APITimeoutError):
-            return Fault("again", f"no complete answer within {self._timeout:g} s", billed=True)
-        except openai.APIConnectionError as error:
-            cause = type(error.__cause__ or error).__name__
-            return Fault("again", f"the connection broke ({cause})", unreachable=True)
+        except (OSError, openai.APIConnectionError, aiohttp.ClientError) as error:
+            return broken(error, self._timeout)
         except (openai.APIError, ValueError, TypeError, AttributeError):
             return Fault("again", "the answer's body is not a chat completion", billed=True)
 

@@ -98,6 +98,24 @@ def of_status(status: int, body: Any, headers: Mapping[str, str]) -> Fault:
     return Fault("refused", text, status=status)
 
 
+def broken(error: BaseException, timeout: float) -> Fault:
+    """Judge a connection that failed: nobody there, half an answer, or none within `timeout` s.
+
+    The client's own classes do not tell: its transport calls a refused connection a time-out.
+    """
+    import aiohttp
+
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    if any(isinstance(cause, aiohttp.ClientPayloadError) for cause in causes):
+        return Fault("again", "the connection broke within the answer", billed=True)
+    late = any(isinstance(cause, TimeoutError) for cause in causes)
+    if late and not any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes):
+        return Fault("again", f"no complete answer within {timeout:g} s", billed=True)
+    return Fault("again", f"the connection broke ({type(causes[-1]).__name__})", unreachable=True)
+
+
 def _words(body: Any) -> tuple[str, str]:
     """Return the code and the message of an error body, whatever its shape."""
     error = body.get("error", body) if isinstance(body, Mapping) else body

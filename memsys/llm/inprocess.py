@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memsys.llm.batching import Batcher
     from memsys.llm.decoding import Decoder
 
-DECODING = 2
+DECODING = 3
 """Raised whenever the way that replies are decoded changes them."""
 
 
@@ -216,7 +216,7 @@ class TransformersModel:
                 )
             except (OSError, ValueError, KeyError, SafetensorError) as error:
                 raise UserError(f"Model '{self._model}' cannot be loaded: {error}") from error
-            width = loaded.model.get_output_embeddings().weight.shape[0]
+            width = loaded.model.get_output_embeddings().out_features
             self._grammars = Grammars(self._tokenizer, width, loaded.stops)
             self._decoder = Decoder(
                 loaded.model, self._grammars, loaded.stops, self._concurrency, loaded.room

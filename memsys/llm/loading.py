@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from memsys.errors import UserError
-from memsys.llm import gguf, kv
+from memsys.llm import gguf, kv, packing
 from memsys.llm.weights import Source
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -53,6 +53,8 @@ def load_model(
     _hide_progress_bars()
     model = (_from_gguf(source, kind) if source.gguf else _from_folder(source, kind)).to(place)
     model.eval()
+    if place == "cpu":
+        packing.pack(model)
     stops = {tokenizer.eos_token_id, *_ids(model.generation_config.eos_token_id)}
     return Loaded(model, tuple(sorted(i for i in stops if i is not None)), _room(model, place))
 

@@ -27,7 +27,7 @@ import jsonschema
 import torch
 from rows import Row, finish, row
 
-from memsys.llm import loading, weights
+from memsys.llm import gguf, loading, weights
 from memsys.llm.chat import Message, Request
 from memsys.llm.decoding import Decoder, Task
 from memsys.llm.inprocess import TransformersModel
@@ -204,7 +204,7 @@ async def ratios(cases: Sequence[str], long: int, repeats: int) -> list[Row]:
     chat = TransformersModel(device="cpu")
     await chat.check()
     assert chat._decoder is not None
-    REFERENCE["model"] = _plain(chat)
+    REFERENCE["model"] = _plain()
     rows = list[Row]()
     valid, free = list[bool](), list[bool]()
     for case in cases:
@@ -270,15 +270,16 @@ def main() -> None:
     finish(run, argparse.ArgumentParser(description=__doc__.split("\n")[0]))
 
 
-def _plain(chat: TransformersModel) -> Any:
-    """The same weights with transformers' own attention."""
+def _plain() -> Any:
+    """The same weights as transformers has them, with its own attention."""
     from transformers import LlamaForCausalLM
 
-    assert chat._decoder is not None
-    model = chat._decoder._model
-    config = type(model.config).from_dict(model.config.to_dict())
+    path = weights.find(weights.SMOLLM2, None).gguf
+    assert path is not None
+    file = gguf.read(path)
+    state = {name: torch.tensor(array) for name, array in gguf.llama_weights(file).items()}
     made = LlamaForCausalLM.from_pretrained(
-        None, config=config, state_dict=model.state_dict(), dtype=model.dtype,
+        None, config=gguf.llama_config(file), state_dict=state, dtype=torch.float32,
         attn_implementation="sdpa",
     )  # fmt: skip
     return made.eval()

@@ -108,6 +108,7 @@ async def harness(url: str, concurrency: int, questions: int) -> dict[str, float
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         data = dialogues(folder, questions)
+        resources = Resources()
         spec = RunSpec.of(
             compose(
                 [
@@ -123,13 +124,14 @@ async def harness(url: str, concurrency: int, questions: int) -> dict[str, float
                     f"paths.results={folder / 'results'}",
                 ]
             ),
-            Resources(),
+            resources,
             ROOT,
         )
         with Board("off") as board:
             done = lambda: int(board.numbers()["done"])  # noqa: E731
             async with Watch(done, questions) as watch:
                 finished = await carry_out(spec, board)
+        await resources.close()
         assert finished.failed == 0 and finished.paid_calls == questions
         return watch.found()
 

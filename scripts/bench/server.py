@@ -93,10 +93,7 @@ class _Server(asyncio.Protocol):
 
     def _send(self, body: bytes) -> None:
         if not self.transport.is_closing():
-            head = (
-                b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-            )
-            self.transport.write(head % len(body) + body)  # type: ignore[attr-defined]
+            self.transport.write(_HEAD % len(body) + body)  # type: ignore[attr-defined]
 
 
 async def serve(delay: float) -> None:

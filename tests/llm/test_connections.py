@@ -7,14 +7,13 @@ import asyncio
 import openai
 import pytest
 
-from memsys.llm.connections import Clients
+from memsys.llm.connections import Connections
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 
 
-async def post(clients: Clients, body: dict[str, int]) -> object:
-    with clients.lent() as client:
-        return await client.post("/x", cast_to=object, body=body)
+async def post(connections: Connections, body: dict[str, int]) -> object:
+    return await connections.client().post("/x", cast_to=object, body=body)
 
 
 class Server:
@@ -51,7 +50,7 @@ class Server:
 
 async def test_there_are_as_many_connections_as_calls_in_flight_and_they_are_used_again() -> None:
     async with Server() as server:
-        made = Clients(server.url, lambda: "secret", 5.0)
+        made = Connections(server.url, lambda: "secret", 5.0)
         for i in range(5):
             assert await post(made, {"i": i}) == {"i": i}
         assert server.connections == 1
@@ -65,7 +64,7 @@ async def test_there_are_as_many_connections_as_calls_in_flight_and_they_are_use
 async def test_a_call_carries_the_key_and_the_account(monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "some-org")
     async with Server() as server:
-        made = Clients(server.url, lambda: "secret", 5.0)
+        made = Connections(server.url, lambda: "secret", 5.0)
         await post(made, {})
         await made.close()
     head = server.heads[0].lower()
@@ -75,7 +74,7 @@ async def test_a_call_carries_the_key_and_the_account(monkeypatch) -> None:
 
 async def test_a_cancelled_call_leaves_a_client_that_works() -> None:
     async with Server() as server:
-        made = Clients(server.url, lambda: "secret", 5.0)
+        made = Connections(server.url, lambda: "secret", 5.0)
         call = asyncio.create_task(post(made, {"i": 1}))
         await asyncio.sleep(0.005)
         call.cancel()
@@ -86,11 +85,11 @@ async def test_a_cancelled_call_leaves_a_client_that_works() -> None:
 
 
 def test_another_event_loop_opens_connections_of_its_own() -> None:
-    made: list[Clients] = []
+    made: list[Connections] = []
 
     async def once() -> int:
         async with Server() as server:
-            made[:] = made or [Clients(server.url, lambda: "secret", 5.0)]
+            made[:] = made or [Connections(server.url, lambda: "secret", 5.0)]
             made[0]._url = server.url
             await post(made[0], {})
             return server.connections
@@ -99,7 +98,7 @@ def test_another_event_loop_opens_connections_of_its_own() -> None:
 
 
 async def test_nobody_there_is_a_connection_error() -> None:
-    made = Clients("http://127.0.0.1:9/v1", lambda: "none", 5.0)
+    made = Connections("http://127.0.0.1:9/v1", lambda: "none", 5.0)
     with pytest.raises(openai.APIConnectionError):
         await post(made, {})
     await made.close()

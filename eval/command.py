@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 from functools import cache
 
 from eval import summary
@@ -34,10 +35,13 @@ def resources() -> Resources:
 def runner() -> asyncio.Runner:
     """Return this process's event loop: connections and models outlive a job of a sweep.
 
-    From now on Ctrl-C and SIGTERM stop the work in order.
+    From now on Ctrl-C and SIGTERM stop the work in order, and the process closes its connections
+    when it ends, however it ends: their library would complain of those left open.
     """
     listen(resources().brake)
-    return asyncio.Runner()
+    made = asyncio.Runner()
+    atexit.register(lambda: made.run(resources().hang_up()))
+    return made
 
 
 async def carry_out(spec: RunSpec, board: Board) -> Finished:

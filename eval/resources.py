@@ -91,6 +91,14 @@ class Resources:
         services = (made for made in self._made.values() if isinstance(made, BatchingEncoder))
         return sum(int(service.stats()["embedded"]) for service in services)
 
+    async def hang_up(self) -> None:
+        """Close the connections of every endpoint; whoever asks one again opens them anew."""
+        from memsys.llm.endpoint import Endpoint
+
+        for thing in self._made.values():
+            if isinstance(thing, Endpoint):
+                await thing.close()
+
     async def close(self) -> None:
         """Release every model and store."""
         for thing in self._made.values():

@@ -262,7 +262,7 @@ def run(full: bool = False) -> list[Row]:
     """Return the rows of all cases."""
     if not full:
         return asyncio.run(ratios(QUICK, 8, 1))
-    return formats(("float32", "bfloat16")) + asyncio.run(ratios(list(CASES), 16, 3))
+    return formats(("float32", "bfloat16")) + asyncio.run(ratios(list(CASES), 8, 3))
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
     python scripts/bench/all.py [--full] [--only NAME ...] [--write docs/performance.md]
 
-Each bench runs in a process of its own. `--write` puts the table between the marks of a page, so
-that every figure there comes from here.
+Each bench runs in a process of its own. `--write` puts the table between the marks of its size in a
+page, so that every figure there comes from here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ BENCHES = {
     "chat": "The in-process chat model",
     "scoring": "Scoring and start-up",
 }
-START, END = "<!-- bench: from here -->", "<!-- bench: to here -->"
+SIZES = {False: "quick", True: "full"}
+MARKS = "<!-- {size} bench: from here -->", "<!-- {size} bench: to here -->"
 
 
 def measured(name: str, full: bool) -> list[Row]:
@@ -72,14 +73,15 @@ def machine() -> str:
     return f"{cores} cores of {model}, {gpu}, Python {platform.python_version()}"
 
 
-def write(page: Path, text: str) -> None:
-    """Put the table between the marks of a page."""
+def write(page: Path, size: str, text: str) -> None:
+    """Put the table of one size between its marks of a page."""
+    start, end = (mark.format(size=size) for mark in MARKS)
     old = page.read_text(encoding="utf-8")
-    head, _, rest = old.partition(START)
-    _, mark, tail = rest.partition(END)
+    head, _, rest = old.partition(start)
+    _, mark, tail = rest.partition(end)
     if not mark:
-        raise SystemExit(f"error: {page} lacks the marks {START} and {END}.")
-    page.write_text(f"{head}{START}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+        raise SystemExit(f"error: {page} lacks the marks {start} and {end}.")
+    page.write_text(f"{head}{start}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
 
 
 def main() -> int:
@@ -99,11 +101,11 @@ def main() -> int:
         print(f"\n{parts[-1]}", flush=True)
         worst = max(worst, int(any(not r["holds"] for r in rows)))
     minutes = (time.perf_counter() - began) / 60
-    size = "full" if options.full else "quick"
+    size = SIZES[options.full]
     head = f"Measured {date.today()}, {size}, {minutes:.0f} minutes: {machine()}."
     print(f"\n{head}")
     if options.write:
-        write(options.write, "\n\n".join([head, *parts]))
+        write(options.write, size, "\n\n".join([head, *parts]))
     return worst
 
 

@@ -2,8 +2,8 @@
 
     python scripts/bench/all.py [--full] [--only NAME ...] [--write docs/performance.md]
 
-Each bench runs in a process of its own. `--write` puts the table between the marks of its size in a
-page, so that every figure there comes from here.
+Each bench runs in a process of its own. `--write` puts the tables between the marks of their size
+in a page, so that every figure there comes from here; tables of benches that did not run stay.
 """
 
 from __future__ import annotations
@@ -73,14 +73,18 @@ def machine() -> str:
     return f"{cores} cores of {model}, {gpu}, Python {platform.python_version()}"
 
 
-def write(page: Path, size: str, text: str) -> None:
-    """Put the table of one size between its marks of a page."""
+def write(page: Path, size: str, parts: dict[str, str]) -> None:
+    """Put the tables of some benches between the marks of their size in a page."""
     start, end = (mark.format(size=size) for mark in MARKS)
     old = page.read_text(encoding="utf-8")
     head, _, rest = old.partition(start)
-    _, mark, tail = rest.partition(end)
+    inside, mark, tail = rest.partition(end)
     if not mark:
         raise SystemExit(f"error: {page} lacks the marks {start} and {end}.")
+    there = {part.partition("\n")[0]: part.strip() for part in inside.split("### ")[1:]}
+    kept = {name: f"### {there[title]}" for name, title in BENCHES.items() if title in there}
+    kept |= parts
+    text = "\n\n".join(kept[name] for name in BENCHES if name in kept)
     page.write_text(f"{head}{start}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
 
 
@@ -93,19 +97,19 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=list(BENCHES), default=list(BENCHES))
     parser.add_argument("--write", type=Path, help="a page with the marks")
     options = parser.parse_args()
-    began = time.perf_counter()
-    parts, worst = [], 0
+    size, began, worst = SIZES[options.full], time.perf_counter(), 0
+    parts: dict[str, str] = {}
     for name in options.only:
+        start = time.perf_counter()
         rows = measured(name, options.full)
-        parts.append(f"### {BENCHES[name]}\n\n{markdown(rows)}")
-        print(f"\n{parts[-1]}", flush=True)
+        minutes = (time.perf_counter() - start) / 60
+        said = f"Measured {date.today()} in {minutes:.1f} minutes on {machine()}."
+        parts[name] = f"### {BENCHES[name]}\n\n{said}\n\n{markdown(rows)}"
+        print(f"\n{parts[name]}", flush=True)
         worst = max(worst, int(any(not r["holds"] for r in rows)))
-    minutes = (time.perf_counter() - began) / 60
-    size = SIZES[options.full]
-    head = f"Measured {date.today()}, {size}, {minutes:.0f} minutes: {machine()}."
-    print(f"\n{head}")
+    print(f"\n{size}: {(time.perf_counter() - began) / 60:.1f} minutes in all")
     if options.write:
-        write(options.write, size, "\n\n".join([head, *parts]))
+        write(options.write, size, parts)
     return worst
 
 

@@ -49,6 +49,12 @@ class Server:
         writer.close()
 
 
+@pytest.fixture(autouse=True)
+def no_other_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "no_proxy", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
 async def answer(url: str) -> str:
     chat = Endpoint("m", base_url=url, max_retries=0, timeout_s=5.0)
     try:

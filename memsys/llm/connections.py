@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from memsys.errors import UserError
+
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
@@ -21,7 +23,8 @@ class Connections:
     def client(self) -> AsyncOpenAI:
         """Return the client of the running event loop: connections belong to the loop they are of.
 
-        The client of another loop is let go; its connections ended with its loop.
+        The client of another loop is let go; its connections ended with its loop. Raises
+        `UserError` without a key, or where the user's own certificates cannot be read.
         """
         loop = asyncio.get_running_loop()
         if self._made is None or self._made[0] is not loop:
@@ -37,11 +40,17 @@ class Connections:
     def _opened(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI, DefaultAioHttpClient
 
+        try:
+            # the client's default transport walks all its connections twice for every call
+            transport = DefaultAioHttpClient()
+        except OSError as error:
+            raise UserError(
+                f"The certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: {error}"
+            ) from error
         return AsyncOpenAI(
             api_key=self._key(),
             base_url=self._url,
             max_retries=0,  # ours know the limits of all calls, the client's only of one
             timeout=self._timeout,
-            # the client's default transport walks all its connections twice for every call
-            http_client=DefaultAioHttpClient(),
+            http_client=transport,
         )

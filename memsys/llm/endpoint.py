@@ -239,9 +239,9 @@ class Endpoint:
         import aiohttp  # whose errors the client lets through now and then
         import openai
 
+        client = self._connections.client()  # what goes wrong here is the user's to mend
         try:
             async with asyncio.timeout(self._timeout):
-                client = self._connections.client()
                 # plain JSON both ways: the typed front door would walk all of it, twice
                 return await client.post("/chat/completions", cast_to=object, body=body)
         except openai.APIStatusError as error:

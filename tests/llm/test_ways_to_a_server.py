@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memsys.errors import ChatFailure
+from memsys.errors import ChatFailure, UserError
 from memsys.llm.chat import Message, Request
 from memsys.llm.endpoint import Endpoint
 
@@ -100,3 +100,9 @@ async def test_tls_trusts_whom_the_user_trusts_and_nobody_else(tmp_path: Path, m
         assert server.asked == []
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert await answer(url) == "yes"
+
+
+async def test_certificates_that_cannot_be_read_are_named_and_not_tried_again(monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
+    with pytest.raises(UserError, match="SSL_CERT_FILE"):
+        await answer("https://127.0.0.1:9/v1")

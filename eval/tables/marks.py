@@ -120,8 +120,7 @@ def _footer(
             f"nothing can be marked with {conversations} conversations: the least p is "
             f"{least:.2g}{after}"
         )
-    found = [row.detectable for row in rows.values() if row.detectable]
-    if found:
+    elif found := [row.detectable for row in rows.values() if row.detectable]:
         said.append(
             f"minimum detectable difference (80 % power, 5 % over the block): {_range(found)}"
         )
